@@ -103,11 +103,7 @@ std::vector<CapacityScenario> scenarios_of(const CapacityQuestion& q, bool has_a
   return scenarios;
 }
 
-std::int64_t max_gamma_of(const CapacityScenario& scenario) {
-  std::int64_t largest = 0;
-  for (const sim::GammaFrom& stretch : scenario.engine.schedule) largest = std::max(largest, stretch.gamma);
-  return largest;
-}
+std::int64_t max_gamma_of(const CapacityScenario& scenario) { return sim::largest_gamma_of(scenario.engine.schedule); }
 
 void assume(Capacity& c, std::string name, nlohmann::ordered_json value, bool by_user) {
   c.assumptions.push_back({std::move(name), std::move(value), by_user ? "user" : "default"});

@@ -48,9 +48,7 @@ bool is_extrapolated(const cost::RoundCost& rounds, const sim::ScenarioCapacity&
   point.context = context;
   if (!(scenario.mean_batch.value > 0)) return false;
   if (rounds.extrapolates(point)) return true;
-  for (const sim::GammaFrom& stretch : scenario.scenario.engine.schedule) {
-    if (static_cast<double>(stretch.batch_low) <= point.batch) point.gamma = stretch.gamma;
-  }
+  point.gamma = sim::gamma_at(scenario.scenario.engine.schedule, point.batch);
   return rounds.extrapolates(point);
 }
 

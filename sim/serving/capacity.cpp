@@ -192,9 +192,6 @@ std::vector<ReplicaAtLoad> replica_at_loads(const CapacityQuestion& question, st
   return found;
 }
 
-bool is_plain(const CapacityScenario& scenario) {
-  const auto& schedule = scenario.engine.schedule;
-  return std::all_of(schedule.begin(), schedule.end(), [](const GammaFrom& stretch) { return stretch.gamma == 0; });
-}
+bool is_plain(const CapacityScenario& scenario) { return largest_gamma_of(scenario.engine.schedule) == 0; }
 
 }  // namespace specdec::sim

@@ -51,18 +51,10 @@ void enter(const CapacityWorld& world, const CapacityQuestion& of, CapacityQuest
   question.acceptance = world.acceptance.empty() ? of.acceptance : world.acceptance;
 }
 
-std::int64_t gamma_at(const ServingEngine& engine, double batch) {
-  std::int64_t gamma = 0;
-  for (const GammaFrom& stretch : engine.schedule) {
-    if (static_cast<double>(stretch.batch_low) <= std::max(1.0, batch)) gamma = stretch.gamma;
-  }
-  return gamma;
-}
-
 cost::Iteration iteration_at(double batch, const CapacityQuestion& question, const CapacityScenario& scenario) {
   cost::Iteration iteration;
   iteration.sequences = std::max(1.0, batch);
-  iteration.gamma = gamma_at(scenario.engine, iteration.sequences);
+  iteration.gamma = gamma_at(scenario.engine.schedule, iteration.sequences);
   iteration.context_tokens = iteration.sequences * question.workload.middle_context();
   return iteration;
 }
@@ -509,8 +501,7 @@ std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, co
   if (of_cost == 0 && of_acceptance == 0) return std::nullopt;
   CapacityDoubt doubt;
   doubt.source = of_cost > of_acceptance ? UncertaintySource::cost : UncertaintySource::acceptance;
-  for (const GammaFrom& stretch : asked.scenario.engine.schedule)
-    doubt.next.gamma = std::max(doubt.next.gamma, stretch.gamma);
+  doubt.next.gamma = largest_gamma_of(asked.scenario.engine.schedule);
   doubt.next.batch = iteration.sequences;
   doubt.next.context = iteration.context_tokens / iteration.sequences;
   doubt.next.with_baseline = doubt.source == UncertaintySource::cost && doubt.next.gamma > 0;

@@ -18,7 +18,7 @@ bool DecodingInStep::suits(const ServingQuestion& question, std::size_t most_run
   const ServingEngine& engine = question.engine;
   const bool one_gamma =
       std::all_of(engine.schedule.begin(), engine.schedule.end(),
-                  [most = largest_gamma_of(engine)](const GammaFrom& stretch) { return stretch.gamma == most; });
+                  [most = largest_gamma_of(engine.schedule)](const GammaFrom& stretch) { return stretch.gamma == most; });
   return one_gamma && !engine.prefill_first && !engine.verification_budget &&
          most_running <= RoundSum::most_sequences && longest_output(question.requests) <= most_rounds;
 }

@@ -74,7 +74,7 @@ struct EngineState {
       : queue(question, outcomes),
         blocks(question.engine.cache_blocks, question.engine.block_size),
         prefixes(question),
-        draft_budget(largest_gamma_of(question.engine),
+        draft_budget(largest_gamma_of(question.engine.schedule),
                      question.engine.verification_budget ? most_running(question) : 0) {}
 
   /// The most requests that run at once.

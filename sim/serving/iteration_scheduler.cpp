@@ -10,7 +10,8 @@ void IterationScheduler::schedule(double now) {
     state_.in_step->move_to(running_, state_.queue.admitted(), blocks_, now);
     state_.in_step.reset();
   }
-  const std::int64_t gamma = gamma_at(std::max<std::int64_t>(1, iteration_.batch));
+  const std::int64_t gamma =
+      gamma_at(engine_.schedule, static_cast<double>(std::max<std::int64_t>(1, iteration_.batch)));
   iteration_ = {.work = {.gamma = gamma}, .gamma = gamma, .budget = engine_.max_num_batched_tokens};
   const std::size_t given_up_before = state_.queue.given_up().size();
   const bool prompts_alone = engine_.prefill_first && has_prompts();
@@ -23,15 +24,6 @@ void IterationScheduler::schedule(double now) {
   if (iteration_.decoding > 0)
     iteration_.work.full_accepts =
         static_cast<double>(iteration_.fully_accepted) / static_cast<double>(iteration_.decoding);
-}
-
-std::int64_t IterationScheduler::gamma_at(std::int64_t batch) const {
-  std::int64_t gamma = engine_.schedule.front().gamma;
-  for (const GammaFrom& stretch : engine_.schedule) {
-    if (stretch.batch_low > batch) break;
-    gamma = stretch.gamma;
-  }
-  return gamma;
 }
 
 /// Whether the coming iteration has positions and blocks for all that decode and the prompt that is being computed.

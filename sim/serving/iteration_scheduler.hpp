@@ -35,7 +35,6 @@ class IterationScheduler {
     bool fits = false;
   };
 
-  std::int64_t gamma_at(std::int64_t batch) const;
   bool stays_in_step() const;
   void schedule_running(bool prompts_alone);
   void choose_verified();

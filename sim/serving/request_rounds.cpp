@@ -66,7 +66,7 @@ std::size_t AcceptanceLaws::stretch_of(double uniform) const {
 RequestRounds::RequestRounds(const std::vector<SimulatedRequest>& requests, const std::vector<RequestAcceptance>& laws,
                              const ServingEngine& engine, RequestDraws& draws, std::size_t most_kept)
     : requests_(requests),
-      gamma_(largest_gamma_of(engine)),
+      gamma_(largest_gamma_of(engine.schedule)),
       block_size_(engine.block_size),
       laws_(laws, gamma_),
       draws_(draws),
@@ -111,12 +111,6 @@ std::int64_t RequestRounds::last_blocks(std::size_t request) {
   if (places_[request].last_blocks >= 0) return places_[request].last_blocks;
   single_.clear();
   return find(request, single_);
-}
-
-std::int64_t largest_gamma_of(const ServingEngine& engine) {
-  std::int64_t largest = 0;
-  for (const GammaFrom& stretch : engine.schedule) largest = std::max(largest, stretch.gamma);
-  return largest;
 }
 
 RequestSets::RequestSets(const Workload& workload, std::uint64_t seed, std::int64_t replications)

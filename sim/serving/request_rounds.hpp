@@ -73,9 +73,6 @@ class AcceptanceLaws {
   std::vector<double> survival_;
 };
 
-/// The largest gamma of the schedule.
-std::int64_t largest_gamma_of(const ServingEngine& engine);
-
 /// The rounds of sequences in one iteration; a sum of these is that of all of them.
 class RoundSum {
  public:

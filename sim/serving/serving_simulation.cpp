@@ -119,6 +119,19 @@ void require_legal(const ServingQuestion& question) {
 
 }  // namespace
 
+std::int64_t gamma_at(std::span<const GammaFrom> schedule, double batch) {
+  std::int64_t gamma = 0;
+  for (const GammaFrom& stretch : schedule) {
+    if (static_cast<double>(stretch.batch_low) > batch) break;
+    gamma = stretch.gamma;
+  }
+  return gamma;
+}
+
+std::int64_t largest_gamma_of(std::span<const GammaFrom> schedule) {
+  return schedule.empty() ? 0 : std::ranges::max(schedule, {}, &GammaFrom::gamma).gamma;
+}
+
 ServingResult simulate_serving(const ServingQuestion& question) { return simulate_serving(question, RunOptions()); }
 
 ServingResult simulate_serving(const ServingQuestion& question, const RunOptions& options) {

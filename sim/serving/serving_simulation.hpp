@@ -45,6 +45,9 @@ struct GammaFrom {
   std::int64_t batch_low = 1;
   std::int64_t gamma = 0;
 };
+/// That of the stretch that holds a batch; 0 below the first.
+std::int64_t gamma_at(std::span<const GammaFrom> schedule, double batch);
+std::int64_t largest_gamma_of(std::span<const GammaFrom> schedule);
 
 /// The engine, in terms of vLLM's options.
 struct ServingEngine {

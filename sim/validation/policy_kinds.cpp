@@ -28,10 +28,7 @@ DraftedLength heuristic(const MethodSettings& settings) { return {settings.gamma
 DraftedLength oracle(const MethodSettings& settings) { return {settings.most_drafts, {}, true}; }
 
 DraftedLength by_batch(const MethodSettings& settings) {
-  std::int64_t gamma = 0;
-  for (const sim::GammaFrom& stretch : settings.schedule)
-    if (stretch.batch_low <= settings.batch) gamma = stretch.gamma;
-  return {gamma};
+  return {sim::gamma_at(settings.schedule, static_cast<double>(settings.batch))};
 }
 
 std::string lacks_schedule(const MethodContext& context, const VerifierKind&) {
