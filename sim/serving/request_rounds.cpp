@@ -1,7 +1,6 @@
 #include "sim/serving/request_rounds.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "sim/random.hpp"
 #include "sim/serving/simulated_workload.hpp"
@@ -130,29 +129,6 @@ void RequestSets::extend_to(std::int64_t count) {
 RequestRounds RequestSets::rounds(std::size_t replication, const std::vector<RequestAcceptance>& laws,
                                   const ServingEngine& engine) {
   return {requests_[replication], laws, engine, draws_[replication], most_rounds / requests_.size()};
-}
-
-SequencesInStep::SequencesInStep(std::size_t requests, std::size_t most_rounds)
-    : mask_(std::bit_ceil(most_rounds + 1) - 1),
-      sums_(mask_ + 1),
-      last_at_(mask_ + 1, none),
-      also_ending_(requests, none),
-      began_(requests, none) {}
-
-void SequencesInStep::begin(std::size_t request, std::span<const RoundSum> rounds) {
-  const std::size_t place = at_ & mask_;
-  const std::size_t straight = std::min(rounds.size(), sums_.size() - place);
-  for (std::size_t i = 0; i < straight; ++i) sums_[place + i] += rounds[i];
-  for (std::size_t i = straight; i < rounds.size(); ++i) sums_[i - straight] += rounds[i];
-  std::size_t& last = last_at_[(at_ + rounds.size() - 1) & mask_];
-  also_ending_[request] = std::exchange(last, request);
-  began_[request] = at_;
-  ++size_;
-}
-
-std::optional<std::size_t> SequencesInStep::rounds_of(std::size_t request) const {
-  if (began_[request] == none) return std::nullopt;
-  return at_ - began_[request];
 }
 
 }  // namespace specdec::sim

@@ -3,9 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "sim/serving/capacity.hpp"
@@ -165,49 +163,6 @@ class RequestSets {
   std::uint64_t seed_;
   std::vector<std::vector<SimulatedRequest>> requests_;
   std::vector<RequestDraws> draws_;
-};
-
-/// Decoding sequences that all take part in every iteration, so that an iteration is a sum over what is known of each.
-class SequencesInStep {
- public:
-  /// @param requests  number in the run  @param most_rounds  largest number of any of them
-  SequencesInStep(std::size_t requests, std::size_t most_rounds);
-
-  /// Adds a sequence from the coming iteration on. @param rounds  at least one
-  void begin(std::size_t request, std::span<const RoundSum> rounds);
-  /// The sum of the rounds of the coming iteration.
-  const RoundSum& round() const { return sums_[at_ & mask_]; }
-  std::size_t size() const { return size_; }
-  /// Rounds of a sequence since it began; empty if it does not take part.
-  std::optional<std::size_t> rounds_of(std::size_t request) const;
-
-  /// Ends the iteration; calls `ended` with each request that this was the last round of.
-  template <class Ended>
-  void pass(const Ended& ended) {
-    sums_[at_ & mask_] = {};
-    std::size_t next = std::exchange(last_at_[at_ & mask_], none);
-    ++at_;
-    while (next != none) {
-      const std::size_t request = next;
-      next = std::exchange(also_ending_[request], none);
-      began_[request] = none;
-      --size_;
-      ended(request);
-    }
-  }
-
- private:
-  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
-
-  std::size_t mask_;
-  /// The coming iteration.
-  std::size_t at_ = 0;
-  std::size_t size_ = 0;
-  /// [iteration, modulo their size]: the sum, and a request whose last one it is.
-  std::vector<RoundSum> sums_;
-  std::vector<std::size_t> last_at_;
-  /// [request]: another one that ends with it; its first iteration.
-  std::vector<std::size_t> also_ending_, began_;
 };
 
 }  // namespace specdec::sim
