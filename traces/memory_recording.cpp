@@ -10,9 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "traces/formats/half_float.hpp"
 #include "traces/formats/labels.hpp"
-#include "traces/formats/little_endian.hpp"
 #include "traces/formats/log_probability.hpp"
 #include "traces/formats/narrowed_rows.hpp"
 
@@ -32,29 +30,14 @@ void require_length(std::string_view member, std::size_t length, std::int64_t si
   refuse(member, fmt::format("{} long", length), fmt::format("{} long, one for each position", size));
 }
 
-double number_at(ElementType type, const std::byte* from) {
-  switch (type) {
-    case ElementType::f64:
-      return load<double>(from);
-    case ElementType::f16:
-      return float_from_f16(load<std::uint16_t>(from));
-    case ElementType::bf16:
-      return float_from_bf16(load<std::uint16_t>(from));
-    default:
-      return load<float>(from);
-  }
-}
-
 std::vector<float> log_probabilities(std::string_view member, const MemoryPositions& positions, const std::byte* from) {
-  const bool probabilities = positions.space == RowSpace::probabilities;
   std::vector<float> logs;
   for (std::int64_t i = 0; i < positions.size; ++i) {
     const double value = number_at(positions.type, from + i * size_of(positions.type));
-    const auto log = probabilities ? log_of_probability(value) : log_probability_of(value);
-    if (!log) {
+    const auto log = logprob_of(value, positions.space);
+    if (!log)
       refuse(fmt::format("{} at position {}", member, i), fmt::format("{}", value),
-             probabilities ? "a probability" : "a log-probability, at most 0");
-    }
+             std::string(expected_in(positions.space)));
     logs.push_back(*log);
   }
   return logs;
@@ -204,15 +187,8 @@ class MemoryRecording::Reader final : public PositionSource {
   void show(const MemoryPositions& given, const std::byte* rows, std::vector<float>& narrowed, std::int64_t count,
             Rows& shown) const {
     const std::int64_t row_bytes = given.vocab * size_of(given.type);
-    const std::span<const std::byte> bytes(rows + next_ * row_bytes, static_cast<std::size_t>(count * row_bytes));
-    shown.space = given.space;
-    shown.vocab = given.vocab;
-    shown.type = given.type;
-    shown.bytes = bytes;
-    if (given.type != ElementType::f64) return;
-    narrow_rows(bytes, given.space, static_cast<std::size_t>(given.vocab), narrowed);
-    shown.type = ElementType::f32;
-    shown.bytes = std::as_bytes(std::span(narrowed));
+    show_rows({rows + next_ * row_bytes, static_cast<std::size_t>(count * row_bytes)}, given.type, given.space,
+              given.vocab, narrowed, shown);
   }
 
   const State& state_;

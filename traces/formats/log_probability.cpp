@@ -23,4 +23,12 @@ std::optional<float> log_of_probability(double value) {
   return static_cast<float>(std::log(value < 1 ? value : 1));
 }
 
+std::optional<float> logprob_of(double value, RowSpace space) {
+  return space == RowSpace::probabilities ? log_of_probability(value) : log_probability_of(value);
+}
+
+std::string_view expected_in(RowSpace space) {
+  return space == RowSpace::probabilities ? "a probability" : "a log-probability, at most 0";
+}
+
 }  // namespace specdec::traces

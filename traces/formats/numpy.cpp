@@ -14,9 +14,7 @@
 
 #include "traces/file_error.hpp"
 #include "traces/formats/column_names.hpp"
-#include "traces/formats/half_float.hpp"
 #include "traces/formats/labels.hpp"
-#include "traces/formats/little_endian.hpp"
 #include "traces/formats/log_probability.hpp"
 #include "traces/formats/mapped_file.hpp"
 #include "traces/formats/narrowed_rows.hpp"
@@ -38,10 +36,9 @@ constexpr std::string_view empty_zip_magic = "PK\5\6";
 constexpr std::int64_t batch_bytes = std::int64_t{8} << 20U;
 constexpr std::int64_t most_batch_rows = 65536;
 
-double float_at(NpyType type, const std::byte* from) {
-  if (type.bytes == 8) return load<double>(from);
-  if (type.bytes == 4) return load<float>(from);
-  return float_from_f16(load<std::uint16_t>(from));
+ElementType element_type(NpyType of_float) {
+  if (of_float.bytes == 8) return ElementType::f64;
+  return of_float.bytes == 4 ? ElementType::f32 : ElementType::f16;
 }
 
 /// The arrays of a recording; optional ones may be missing.
@@ -94,17 +91,7 @@ class ModelArray {
 
   /// Reads the next rows into a column of the batch.
   void read(std::int64_t count, Rows& rows) {
-    const auto bytes = array_.read(count);
-    rows.space = space_;
-    rows.vocab = vocab();
-    if (array_.type().bytes == 8) {
-      narrow_rows(bytes, space_, static_cast<std::size_t>(vocab()), values_);
-      rows.type = ElementType::f32;
-      rows.bytes = std::as_bytes(std::span(values_));
-    } else {
-      rows.type = array_.type().bytes == 4 ? ElementType::f32 : ElementType::f16;
-      rows.bytes = bytes;
-    }
+    show_rows(array_.read(count), element_type(array_.type()), space_, vocab(), values_, rows);
   }
 
   /// The next numbers, as log-probabilities; `first` is the first one's position.
@@ -112,11 +99,12 @@ class ModelArray {
     const auto bytes = array_.read(count);
     values_.resize(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < values_.size(); ++i) {
-      const double value = float_at(array_.type(), bytes.data() + i * static_cast<std::size_t>(array_.type().bytes));
-      const auto logprob = space_ == RowSpace::probabilities ? log_of_probability(value) : log_probability_of(value);
+      const double value =
+          number_at(element_type(array_.type()), bytes.data() + i * static_cast<std::size_t>(array_.type().bytes));
+      const auto logprob = logprob_of(value, space_);
       if (!logprob) {
         array_.refuse(row_name(first + static_cast<std::int64_t>(i)), fmt::format("{}", value),
-                      space_ == RowSpace::probabilities ? "a probability" : "a log-probability, at most 0");
+                      std::string(expected_in(space_)));
       }
       values_[i] = *logprob;
       sum_ += std::exp(static_cast<double>(*logprob));

@@ -15,10 +15,6 @@
 namespace specdec::traces {
 namespace {
 
-std::optional<float> logprob_of(double value, RowSpace space) {
-  return space == RowSpace::probabilities ? log_of_probability(value) : log_probability_of(value);
-}
-
 /// A mass in [0, 1], NaN if unknown.
 std::optional<float> overlap_of(double value) {
   constexpr double rounding = 1e-4;
