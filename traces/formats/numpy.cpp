@@ -329,12 +329,12 @@ class ArchiveReader {
  public:
   ArchiveReader(std::shared_ptr<const ZipArchive> archive, const ArrayNames& options)
       : archive_(std::move(archive)), options_(options) {
-    for (const ZipEntry& entry : archive_->entries()) assign(entry);
+    for (const ArchivedBytes& entry : archive_->entries()) assign(entry);
   }
 
   std::unique_ptr<PositionSource> open() {
-    const ZipEntry& target = entry_of(Role::target);
-    const ZipEntry& draft = entry_of(Role::draft);
+    const ArchivedBytes& target = entry_of(Role::target);
+    const ArchivedBytes& draft = entry_of(Role::draft);
     Arrays arrays = {array(target), array(draft), space(target), space(draft), {}, {}};
     for (const auto& [column, entry] : index_) arrays.index.emplace(column, array(*entry));
     arrays.join_texts();
@@ -346,15 +346,15 @@ class ArchiveReader {
     throw FileError(archive_->path(), FileError::whole_file(), std::move(field), std::move(found), std::move(expected));
   }
 
-  static std::string array_name(const ZipEntry& entry) {
+  static std::string array_name(const ArchivedBytes& entry) {
     return entry.name.substr(0, entry.name.size() - npy_suffix.size());
   }
-  RowSpace space(const ZipEntry& entry) const { return space_of(archive_->path(), array_name(entry), options_); }
-  NpyArray array(const ZipEntry& entry) const {
-    return {archive_->path(), entry.name, entry.offset, archive_->open(entry)};
+  RowSpace space(const ArchivedBytes& entry) const { return space_of(archive_->path(), array_name(entry), options_); }
+  NpyArray array(const ArchivedBytes& entry) const {
+    return {archive_->path(), entry.name, entry.offset, ByteStream(entry)};
   }
 
-  void assign(const ZipEntry& entry) {
+  void assign(const ArchivedBytes& entry) {
     const std::string name = entry.name.ends_with(npy_suffix) ? array_name(entry) : "";
     const auto model = model_column(name);
     const auto column = index_column(name);
@@ -375,12 +375,12 @@ class ArchiveReader {
     return role == Role::target ? options_.target_array : options_.draft_array;
   }
 
-  const ZipEntry& entry_of(Role role) const {
+  const ArchivedBytes& entry_of(Role role) const {
     const auto found = candidates_.find(role);
     const std::string field = fmt::format("the {}'s array", name_of(role));
     if (found == candidates_.end()) {
       std::vector<std::string> names;
-      for (const ZipEntry& entry : archive_->entries()) names.push_back(printable(entry.name));
+      for (const ArchivedBytes& entry : archive_->entries()) names.push_back(printable(entry.name));
       if (names.size() == 1 && named_array(role).empty()) {
         refuse(
             "file", fmt::format("an array of one model, {}", names.front()),
@@ -410,8 +410,8 @@ class ArchiveReader {
 
   std::shared_ptr<const ZipArchive> archive_;
   const ArrayNames& options_;
-  std::map<Role, std::vector<const ZipEntry*>> candidates_;
-  std::map<PairColumn, const ZipEntry*> index_;
+  std::map<Role, std::vector<const ArchivedBytes*>> candidates_;
+  std::map<PairColumn, const ArchivedBytes*> index_;
   std::vector<std::string> not_read_;
 };
 

@@ -52,7 +52,7 @@ class DirectoryReader {
  public:
   DirectoryReader(const std::filesystem::path& path, std::span<const std::byte> file) : path_(path), file_(file) {}
 
-  std::vector<ZipEntry> read() {
+  std::vector<ArchivedBytes> read() {
     find_directory();
     std::vector<DirectoryEntry> directory;
     std::uint64_t at = directory_offset_;
@@ -63,7 +63,7 @@ class DirectoryReader {
     }
     std::stable_sort(directory.begin(), directory.end(),
                      [](const DirectoryEntry& a, const DirectoryEntry& b) { return a.local_offset < b.local_offset; });
-    std::vector<ZipEntry> entries;
+    std::vector<ArchivedBytes> entries;
     for (std::size_t i = 0; i < directory.size(); ++i) {
       const bool last = i + 1 == directory.size();
       const std::uint64_t next = last ? directory_offset_ : directory[i + 1].local_offset;
@@ -176,7 +176,7 @@ class DirectoryReader {
   }
 
   /// Finds the content of an entry, which must end before `end`.
-  ZipEntry locate(const DirectoryEntry& entry, std::uint64_t end) const {
+  ArchivedBytes locate(const DirectoryEntry& entry, std::uint64_t end) const {
     check_kind(entry);
     const std::uint64_t begin = entry.local_offset;
     if (begin > end || end - begin < local_bytes || !has(begin, local_signature)) {
@@ -193,12 +193,13 @@ class DirectoryReader {
       refuse(begin + local_bytes, entry.name, "of another name in its local header", "of the same name");
     }
     check_sizes(entry);
-    return {entry.name,
-            entry.method == deflated_method,
-            entry.crc32,
-            static_cast<std::int64_t>(begin + header),
-            static_cast<std::int64_t>(entry.stored_size),
-            static_cast<std::int64_t>(entry.size)};
+    return {.path = path_,
+            .name = entry.name,
+            .offset = static_cast<std::int64_t>(begin + header),
+            .bytes = file_.subspan(begin + header, entry.stored_size),
+            .deflated = entry.method == deflated_method,
+            .size = static_cast<std::int64_t>(entry.size),
+            .crc32 = entry.crc32};
   }
 
   void check_kind(const DirectoryEntry& entry) const {
@@ -231,12 +232,6 @@ class DirectoryReader {
 
 ZipArchive::ZipArchive(std::filesystem::path path) : path_(std::move(path)), file_(path_) {
   entries_ = DirectoryReader(path_, file_.bytes()).read();
-}
-
-ByteStream ZipArchive::open(const ZipEntry& entry) const {
-  const auto bytes =
-      file_.bytes().subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.stored_size));
-  return ByteStream({path_, entry.name, entry.offset, bytes, entry.deflated, entry.size, entry.crc32});
 }
 
 }  // namespace specdec::traces

@@ -1,11 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "traces/formats/byte_stream.hpp"
@@ -28,16 +24,6 @@ namespace specdec::traces {
 //     extra
 //   extra field 1 (zip64): those of size, deflated size and offset as u64 that are 0xffffffff in the header
 
-struct ZipEntry {
-  std::string name;
-  bool deflated = false;
-  std::uint32_t crc32 = 0;
-  /// Offset of the content's first byte in the file.
-  std::int64_t offset = 0;
-  std::int64_t stored_size = 0;
-  std::int64_t size = 0;
-};
-
 /// A memory-mapped archive whose directory has been checked completely against the file.
 class ZipArchive {
  public:
@@ -46,15 +32,13 @@ class ZipArchive {
   explicit ZipArchive(std::filesystem::path path);
 
   const std::filesystem::path& path() const noexcept { return path_; }
-  /// In the order of their offsets.
-  std::span<const ZipEntry> entries() const noexcept { return entries_; }
-  /// The entry's content; views live as long as the archive.
-  ByteStream open(const ZipEntry& entry) const;
+  /// In the order of their offsets; views live as long as the archive.
+  std::span<const ArchivedBytes> entries() const noexcept { return entries_; }
 
  private:
   std::filesystem::path path_;
   MappedFile file_;
-  std::vector<ZipEntry> entries_;
+  std::vector<ArchivedBytes> entries_;
 };
 
 }  // namespace specdec::traces
