@@ -169,38 +169,28 @@ class ResponseUnits {
     if (documents_ == 0) {
       throw FileError(path, FileError::whole_file(), "file", "empty", fmt::format("responses with {}", wanted));
     }
-    if (repeated_ > 0) {
-      sink_.warn({"request_given_twice",
-                  fmt::format("{}: {} requests were read before, with the same id and equal in all: each counts once",
-                              path.string(), repeated_)});
-    }
-    if (of_one_id_ > 0) {
-      sink_.warn({"request_ids_repeat",
-                  fmt::format("{}: {} requests have the id of one before them and say something else: all count, and "
-                              "intervals are too narrow where they are one request",
-                              path.string(), of_one_id_)});
-    }
+    const auto warn = [&](std::int64_t count, const char* code, const std::string& what) {
+      if (count > 0) sink_.warn({code, fmt::format("{}: {} {}", path.string(), count, what)});
+    };
+    warn(repeated_, "request_given_twice",
+         "requests were read before, with the same id and equal in all: each counts once");
+    warn(of_one_id_, "request_ids_repeat",
+         "requests have the id of one before them and say something else: all count, and intervals are too narrow "
+         "where they are one request");
     if (taken_ + repeated_ == 0) {
       throw FileError(path, FileError::whole_file(), std::string(wanted),
                       fmt::format("missing or without rounds in all of {} documents", documents_),
                       "given where a request speculated");
     }
-    if (stopped_ > 0) {
-      sink_.warn({"stopped_in_a_draft",
-                  fmt::format("{}: {} of {} responses ended within accepted drafts, so that their tokens do not tell "
-                              "their rounds; they are left out",
-                              path.string(), stopped_, documents_)});
-    }
-    if (of_warmup_ > 0) {
-      sink_.warn({"warmup_left_out", fmt::format("{}: {} of {} requests are not of the phase that was measured and are "
-                                                 "left out",
-                                                 path.string(), of_warmup_, documents_)});
-    }
-    if (without_ > 0) {
-      sink_.warn({"requests_without_speculation",
-                  fmt::format("{}: {} of {} documents have no counts of speculation ({}) and are left out",
-                              path.string(), without_, documents_, wanted)});
-    }
+    warn(
+        stopped_, "stopped_in_a_draft",
+        fmt::format("of {} responses ended within accepted drafts, so that their tokens do not tell their rounds; they "
+                    "are left out",
+                    documents_));
+    warn(of_warmup_, "warmup_left_out",
+         fmt::format("of {} requests are not of the phase that was measured and are left out", documents_));
+    warn(without_, "requests_without_speculation",
+         fmt::format("of {} documents have no counts of speculation ({}) and are left out", documents_, wanted));
   }
 
   ServingCounts& counts() { return counts_; }
