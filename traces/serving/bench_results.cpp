@@ -197,16 +197,10 @@ class VllmSpeculation {
       fields_.refuse(length_key, shown(length), "at least 1: it includes the bonus token");
     }
     if (!counts_.rounds || *counts_.rounds == 0) return;
-    if (!counts_.accepted) {
-      counts_.accepted = std::round((length - 1) * *counts_.rounds);
-      counts_.from_rates = true;
-      return;
-    }
-    const double expected = 1 + *counts_.accepted / *counts_.rounds;
-    if (std::abs(length - expected) > std::max(two_decimals, 1e-6 * expected)) {
-      fields_.refuse(length_key, shown(length),
-                     fmt::format("{} = 1 + {} / {}", shown(expected), accepted_key, rounds_key));
-    }
+    require_counted_length(fields_, length_key, length, counts_);
+    if (counts_.accepted) return;
+    counts_.accepted = std::round((length - 1) * *counts_.rounds);
+    counts_.from_rates = true;
   }
 
   void take_positions() {

@@ -193,6 +193,15 @@ void CountedFields::histogram(dom::element value, std::string_view key, std::str
   }
 }
 
+void require_counted_length(const CountedFields& fields, std::string_view key, std::optional<double> length,
+                            const ServingCounts& counts) {
+  if (!length || !counts.accepted || counts.rounds.value_or(0) == 0) return;
+  const double expected = 1 + *counts.accepted / *counts.rounds;
+  if (std::abs(*length - expected) > std::max(two_decimals, 1e-6 * expected))
+    fields.refuse(key, shown(*length),
+                  fmt::format("{} = 1 + {} / {}", shown(expected), shown(*counts.accepted), shown(*counts.rounds)));
+}
+
 ServingCounts no_counts(std::string_view engine, std::string_view format, CountUnit unit,
                         const std::filesystem::path& file) {
   ServingCounts counts;

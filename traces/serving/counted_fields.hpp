@@ -97,6 +97,10 @@ inline constexpr double two_decimals = 5.1e-3;
 /// A number as messages show it: integers without a point, others with 6 digits.
 std::string shown(double number);
 
+/// Refuses a mean length of a round's tokens that its counts contradict; where one of them is missing, none does.
+void require_counted_length(const CountedFields& fields, std::string_view key, std::optional<double> length,
+                            const ServingCounts& counts);
+
 /// Nothing counted yet.
 ServingCounts no_counts(std::string_view engine, std::string_view format, CountUnit unit,
                         const std::filesystem::path& file = {});

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cmath>
 #include <string>
 
 #include "traces/file_error.hpp"
@@ -63,12 +62,7 @@ bool read_counts(const CountedFields& stats, ServingCounts& counts) {
     if (*counts.drafted > 0) stats.refuse("numRequestsWithDraftTokens", "0", "at least 1, as tokens were drafted");
     return false;
   }
-  const auto length = stats.measure("acceptanceLength");
-  const double expected = 1 + *counts.accepted / *counts.rounds;
-  if (length && std::abs(*length - expected) > two_decimals) {
-    stats.refuse("acceptanceLength", shown(*length),
-                 fmt::format("{} = 1 + {} / {}", shown(expected), shown(*counts.accepted), shown(*counts.rounds)));
-  }
+  require_counted_length(stats, "acceptanceLength", stats.measure("acceptanceLength"), counts);
   return *counts.drafted > 0;
 }
 

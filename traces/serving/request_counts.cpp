@@ -111,13 +111,7 @@ void RequestCounts::check_means(const CountedFields& fields, const ServingCounts
                           : "a fraction, in [0, 1]");
     }
   }
-  if (keys_.length.empty() || !counts.rounds || !counts.accepted || *counts.rounds == 0) return;
-  const auto length = fields.measure(keys_.length);
-  const double expected = 1 + *counts.accepted / *counts.rounds;
-  if (length && std::abs(*length - expected) > two_decimals) {
-    fields.refuse(keys_.length, shown(*length),
-                  fmt::format("{} = 1 + {} / {}", shown(expected), shown(*counts.accepted), shown(*counts.rounds)));
-  }
+  if (!keys_.length.empty()) require_counted_length(fields, keys_.length, fields.measure(keys_.length), counts);
 }
 
 void RequestCounts::find_shape(ServingCounts& counts) const {

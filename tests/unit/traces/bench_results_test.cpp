@@ -252,7 +252,7 @@ TEST_CASE("vLLM results that contradict themselves are refused by key") {
   CHECK_THAT(refusal(R"("spec_decode_acceptance_rate": 41.6)", R"("spec_decode_acceptance_rate": 141.6)"),
              Contains("spec_decode_acceptance_rate is 141.667, but must be a percentage, in [0, 100]"));
   CHECK_THAT(refusal(R"("spec_decode_acceptance_length": 2.25)", R"("spec_decode_acceptance_length": 1.25)"),
-             Contains("spec_decode_acceptance_length is 1.25, but must be 2.25 = 1 + spec_decode_accepted_tokens"));
+             Contains("spec_decode_acceptance_length is 1.25, but must be 2.25 = 1 + 15 / 12"));
   CHECK_THAT(refusal(R"("spec_decode_acceptance_length": 2.25)", R"("spec_decode_acceptance_length": 0.25)"),
              Contains("spec_decode_acceptance_length is 0.25, but must be at least 1"));
   CHECK_THAT(refusal(R"("spec_decode_num_drafts": 12)", R"("spec_decode_num_drafts": -12)"),
