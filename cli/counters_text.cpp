@@ -95,7 +95,8 @@ std::string acceptance_lines(const ServingSummary& s) {
     if (!sentence.empty()) text += wrapped(sentence, 2) + '\n';
   };
   if (s.tokens_per_step) {
-    add(fmt::format("Tokens per step {}, the bonus token included.", estimate_text(*s.tokens_per_step)));
+    add(fmt::format("Tokens per step of these rounds {}, the bonus token included.",
+                    estimate_text(*s.tokens_per_step)));
   }
   add(alpha_sentence(s));
   if (s.draft_acceptance_rate) {
@@ -196,14 +197,8 @@ std::string group_text(const CountersGroup& group, bool beside_others) {
   std::string text = wrapped(what_sentence(s), 2) + '\n' + acceptance_lines(s);
   if (!s.positions.empty() || !s.rounds_by_accepted.empty()) text += '\n' + position_table(s);
   text += draft_lengths_sentence(s);
-  if (group.gammas.empty()) return text;
-  if (beside_others) text += '\n' + text_of(gamma_table(group));
-  return text +
-         wrapped(
-             "95%: at the gamma that was measured of sampling; at others also of how acceptance changes with depth "
-             "and between requests.",
-             2) +
-         '\n';
+  if (beside_others && !group.gammas.empty()) text += '\n' + text_of(gamma_table(group));
+  return text;
 }
 
 Column<CountersGroup> group_column() {

@@ -63,7 +63,10 @@ AcceptanceWords length_of_rate(const PlanOptions& o) {
   const std::string& text = *o.acceptance_rate;
   if (!o.at) throw UsageError(fmt::format("{} is {}, but needs --at, the gamma it was measured at", option, text));
   const double rate = parse_number(option, text, {});
-  if (!probability.contains(rate)) refuse(option, text, "in [0, 1]: accepted / drafted tokens, 0.663 for 66.3%");
+  if (!probability.contains(rate)) {
+    const double percent = 1 < rate && rate <= 100 ? rate : 66.3;
+    refuse(option, text, fmt::format("in [0, 1]: accepted / drafted tokens, {:g} for {:g}%", percent / 100, percent));
+  }
   auto drafted = static_cast<double>(*o.at);
   if (o.draft().kind && cost::looks_up(*o.draft().kind)) {
     if (!o.draft().mean_draft_length) {

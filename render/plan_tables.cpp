@@ -179,7 +179,8 @@ Table brief_gammas(const Plan& d, const PointPlan& point) {
   for (const std::size_t i : shown) {
     const std::size_t apart = i < point.drafting_row ? point.drafting_row - i : i - point.drafting_row;
     const bool in_use = point.deployed && rows[row].gamma == point.deployed->gamma;
-    table.rows[row++].distance = in_use || apart == 0 ? 0 : i == 0 ? 1 : is_measured(i) ? apart : apart + point.rows.size();
+    const bool is_told = in_use || apart == 0 || table.rows[row].is_marked;
+    table.rows[row++].distance = is_told ? 0 : i == 0 ? 1 : is_measured(i) ? apart : apart + point.rows.size();
   }
   return table;
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "traces/file_error.hpp"
 #include "traces/formats/safetensors.hpp"
@@ -94,12 +95,18 @@ BigramCounts bigram_of(const SafetensorsFile& file, std::int64_t vocab) {
 
   BigramCounts bigram;
   bigram.row_starts = integers_of<std::int32_t>(file, offsets, vocab + 1, {0, entries});
-  for (std::size_t row = 0; row + 1 < bigram.row_starts.size(); ++row) {
-    if (bigram.row_starts[row] <= bigram.row_starts[row + 1]) continue;
-    throw FileError(file.path(), FileError::byte(offsets.offset + static_cast<std::int64_t>(4 * (row + 1))),
-                    fmt::format("bigram.row_offsets[{}]", row + 1), std::to_string(bigram.row_starts[row + 1]),
-                    fmt::format("at least {}", bigram.row_starts[row]));
+  const auto require = [&](bool holds, std::size_t row, std::string expected) {
+    if (holds) return;
+    throw FileError(file.path(), FileError::byte(offsets.offset + static_cast<std::int64_t>(4 * row)),
+                    fmt::format("bigram.row_offsets[{}]", row), std::to_string(bigram.row_starts[row]),
+                    std::move(expected));
+  };
+  require(bigram.row_starts.front() == 0, 0, "0");
+  for (std::size_t row = 1; row < bigram.row_starts.size(); ++row) {
+    require(bigram.row_starts[row - 1] <= bigram.row_starts[row], row,
+            fmt::format("at least {}", bigram.row_starts[row - 1]));
   }
+  require(bigram.row_starts.back() == entries, bigram.row_starts.size() - 1, fmt::format("{}, the entries", entries));
   for (const std::int64_t token : integers_of<std::int32_t>(file, tokens, entries, {0, vocab - 1}))
     bigram.tokens.push_back(static_cast<Token>(token));
   for (const std::int64_t count : integers_of<std::int32_t>(file, counts, entries, {1, largest}))

@@ -233,6 +233,10 @@ class RooflineCost::AllVersions {
     return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
   }
 
+  /// Held against no other iteration.
+  double alone(std::size_t version) const { return priced(work_, version, place_, iteration_.gamma); }
+  double least_draft() const { return work_.least_draft(); }
+
   /// The estimate lies within what the contexts of a calibration make of it: their errors fade with the distance, and a
   /// longer context takes no less. Replicates err at each context by themselves.
   double seconds(std::size_t version) {
@@ -258,19 +262,16 @@ class RooflineCost::AllVersions {
     const double least = work_.target.least + work_.least_draft();
     if (iteration_.prompt_tokens == 0) return std::max(seconds, least);
     const Iteration decoding = without_prompts(iteration_);
-    const double alone = is_empty(decoding) ? 0 : AllVersions(cost_, decoding).seconds_of_pass(version);
-    return std::max(alone + (seconds - alone) * std::exp(cost_.errors_of(version)->prompts), least);
+    const double without = is_empty(decoding) ? 0 : AllVersions(cost_, decoding).seconds_of_pass(version);
+    return std::max(without + (seconds - without) * std::exp(cost_.errors_of(version)->prompts), least);
   }
 
-  /// A deployment whose plain step would be faster than the peaks is slower throughout, with drafts as without.
   double seconds_of_pass(std::size_t version) {
-    const double round = cost_.between_timed(version, iteration_, priced(work_, version, place_, iteration_.gamma));
-    if (!cost_.has_errors(version)) return round;
-    if (iteration_.gamma == 0) return std::max(round, work_.target.least);
+    const double round = cost_.between_timed(version, iteration_, alone(version));
+    if (iteration_.gamma == 0 || !cost_.has_errors(version)) return round;
     if (!plain_work_) plain_work_ = cost_.work_of(plain_);
-    const double unbound = cost_.between_timed(version, plain_, priced(*plain_work_, version, plain_place_, 0));
-    const double step = std::max(unbound, plain_work_->target.least);
-    return std::max(round * (step / unbound), step + work_.least_draft());
+    const double step = priced(*plain_work_, version, plain_place_, 0);
+    return std::max(round, cost_.between_timed(version, plain_, step) + work_.least_draft());
   }
 
   double priced(const IterationWork& work, std::size_t version, const PointPlace& place, std::int64_t gamma) const {
@@ -308,6 +309,8 @@ double RooflineCost::price(std::size_t version, const Iteration& iteration) cons
 double RooflineCost::between_timed(std::size_t version, const Iteration& iteration, double seconds) const {
   double least = 0, most = std::numeric_limits<double>::infinity();
   for (const TimedSeconds& timed : timed_seconds_) {
+    if (iteration.gamma == 0 && timed.iteration.gamma > 0 && holds_no_more(iteration, timed.iteration))
+      most = std::min(most, timed.by_version[version] - timed.least_draft);
     if (timed.iteration.gamma != iteration.gamma) continue;
     if (holds_no_more(timed.iteration, iteration)) least = std::max(least, timed.by_version[version]);
     if (holds_no_more(iteration, timed.iteration)) most = std::min(most, timed.by_version[version]);
@@ -329,9 +332,9 @@ void RooflineCost::remember(std::span<const CalibrationPoint> points) {
   for (const CalibrationPoint& point : points) {
     const Iteration iteration = iteration_of({.gamma = point.gamma, .batch = point.batch, .context = point.context});
     AllVersions versions(*this, iteration);
-    TimedSeconds& one = timed.emplace_back(TimedSeconds{iteration, {}});
+    TimedSeconds& one = timed.emplace_back(TimedSeconds{iteration, {}, versions.least_draft()});
     for (std::size_t version = 0; version < losses_.size(); ++version)
-      one.by_version.push_back(versions.seconds(version));
+      one.by_version.push_back(versions.alone(version));
   }
   timed_seconds_ = std::move(timed);
 }
@@ -342,6 +345,9 @@ void RooflineCost::draw_deployments() {
   if (replicates() == 0 && std::max({options_.deployment_error, options_.point_error, options_.prompt_error}) == 0)
     return;
   if (replicates() == 0) losses_.resize(1 + options_.replicates, Losses(losses_.front()));
+  // None beats the peaks.
+  const IterationWork step_work = work_of(Iteration{.sequences = 1});
+  const PointPlace step_place = point_place(1);
   for (std::size_t r = 0; r < replicates(); ++r) {
     const ReplicateDraws draws(options_.seed, deployment_stream, static_cast<std::uint32_t>(r));
     DeploymentErrors& errors = deployment_errors_.emplace_back();
@@ -356,6 +362,8 @@ void RooflineCost::draw_deployments() {
     };
     draw(1, errors.points);
     draw(2 + point_nodes, errors.elsewhere);
+    const double step = seconds_of(step_work, losses_[1 + r]).total() * std::exp(errors.at(step_place, false));
+    if (step < step_work.target.least) errors.all += std::log(step_work.target.least / step);
   }
 }
 

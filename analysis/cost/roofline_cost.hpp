@@ -148,9 +148,9 @@ struct TimedPrompt {
 /// exp(s z + w e(n)), z normal, s and w the deviations between deployments and between points of one, n = B (gamma + 1)
 /// positions that are decoded, at least 1, and e a stationary normal process of deviation 1 whose values at n and m > n
 /// have the correlation (n / m)^(1 / point_error_reach). What prompts add to an iteration is taken exp(prompt_error
-/// z'') times, z'' normal, since decoding tells little of it. With all errors no iteration is shorter than at the
-/// peaks, where reading and arithmetic overlap altogether, and no round shorter than a plain step of the same sequences
-/// and the draft's passes at the peaks. Where a plain step would be, rounds with drafts are longer by the same factor.
+/// z'') times, z'' normal, since decoding tells little of it. Whatever its errors, no iteration is shorter
+/// than its work at the peaks. No round is shorter than a plain step and the draft's passes at the peaks. A deployment
+/// that would take less for a plain step of one sequence is slower throughout.
 /// Source:   Williams et al. 2009 (roofline); Uhlenbeck and Ornstein 1930; docs/theory.md#roofline,
 ///           docs/theory.md#measured-kernels
 class RooflineCost final : public RoundCost, public IterationCost {
@@ -228,7 +228,7 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// The factor of the deployment's errors on the times at the calibrated points, as a geometric mean; 1 before.
   double factor() const { return factor_; }
 
-  /// The same deployment without losses, kernels and errors, below which nothing can be.
+  /// The same deployment without losses, kernels and errors.
   RooflineCost at_peaks() const;
 
   const RooflineOptions& options() const { return options_; }
@@ -289,8 +289,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// A pass at the peaks.
   struct PassWork {
     double weights = 0, weight_products = 0, cache = 0, attention = 0, link = 0, collectives = 0, layers = 0;
-    /// Where reading and arithmetic overlap altogether, max(weights + cache, weight_products + attention): no pass
-    /// takes less.
+    /// max(weights, weight_products) + max(cache, attention), of routed experts the weights of one token alone: no pass
+    /// takes less, however tokens are routed.
     double least = 0;
     /// With measured kernels: what they take beside the maxima of the above, and collectives, seconds.
     double kernels = 0, reduced = 0;
@@ -352,6 +352,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   struct TimedSeconds {
     Iteration iteration;
     std::vector<double> by_version;
+    /// What its drafts take at least.
+    double least_draft = 0;
   };
   static PointPlace point_place(double positions);
   static std::vector<TimedPlace> timed_places(std::span<const CalibrationPoint> points);
@@ -384,7 +386,8 @@ class RooflineCost final : public RoundCost, public IterationCost {
   /// Keeps what every version says of timed iterations, which bound others: with more sequences, context and prompts
   /// none is faster.
   void remember(std::span<const CalibrationPoint> points);
-  /// The seconds, within what the version says of timed iterations of the gamma that hold no more, and no less.
+  /// The seconds, within what the version says of timed iterations of the gamma that hold no more, and no less; a plain
+  /// step within timed rounds that hold it, less their drafts.
   double between_timed(std::size_t version, const Iteration& iteration, double seconds) const;
   /// Finds times of one place that differ, and rounds below the plain step that they hold.
   /// @return the error of a time that such differences show, at least relative_error

@@ -234,10 +234,14 @@ RooflineCost::PassWork RooflineCost::work_of(const PricedModel& model, const Pas
   const PassPart decoding = of_group(model, all_decoding), prompts = of_group(model, all_prompts);
   const double positions = decoding.count * decoding.tokens + prompts.count * prompts.tokens;
   PassWork work;
-  work.weights = model.weights;
-  for (const ExpertPart& part : model.experts) work.weights -= part.weights * std::expm1(routed * part.log_missed);
-  work.weight_products = positions * model.products_per_position + routed * model.routed_products_per_position +
-                         (decoding.headed + prompts.headed) * model.products_per_headed_position;
+  double least_weights = work.weights = model.weights;
+  for (const ExpertPart& part : model.experts) {
+    work.weights -= part.weights * std::expm1(routed * part.log_missed);
+    least_weights -= part.weights * std::expm1(std::min(routed, 1.0) * part.log_missed);
+  }
+  const double unrouted_products =
+      positions * model.products_per_position + (decoding.headed + prompts.headed) * model.products_per_headed_position;
+  work.weight_products = unrouted_products + routed * model.routed_products_per_position;
   work.link = positions * model.link_per_position;
   work.collectives = model.all_reduces + model.all_to_alls;
   work.layers = model.layers;
@@ -251,7 +255,7 @@ RooflineCost::PassWork RooflineCost::work_of(const PricedModel& model, const Pas
       work.attention += part->count * pairs_of(part->tokens, part->context, layers.window) * layers.attention;
     }
   }
-  work.least = std::max(work.weights + work.cache, work.weight_products + work.attention);
+  work.least = std::max(least_weights, unrouted_products) + std::max(work.cache, work.attention);
   if (!model.products.empty()) add_kernels(model, routed, decoding, prompts, work);
   return work;
 }

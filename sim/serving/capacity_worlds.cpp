@@ -75,6 +75,8 @@ void leave_out_unpriced(const CapacityQuestion& question, std::vector<CapacityWo
 struct Expected {
   /// F, and 1 / seconds per output token where the answer's figures are for.
   double rate = 0, speed = 0;
+  /// Requests/s that saturate; with clients none do.
+  double saturated = std::numeric_limits<double>::infinity();
 };
 
 /// Of an iteration with a prompt as long as the middle context.
@@ -97,12 +99,12 @@ Expected expected_of(const CapacityQuestion& question, const PlannedScenario& pl
   const BalancedLoads loads = planned.balanced_loads(*question.cost, rounds);
   const double at = own.at_requests_per_second.value;
   const double speed = at > 0 && at <= loads.most ? 1 / loads.tpot_at(at) : 0;
-  if (!own.search_end) return {loads.most, speed};
+  if (!own.search_end) return {loads.most, speed, loads.most};
   const double load = std::exp(loads.scale.log_load_at(own.search_end->expected));
-  if (load < least_load * loads.most) return {0, speed};
+  if (load < least_load * loads.most) return {0, speed, loads.most};
   // At a lower share of what saturates, requests differ less in their times.
   const double share = own.requests_per_second_per_replica.value / own.saturated_requests_per_second_per_replica.value;
-  return {std::min(std::max(load, std::sqrt(load * share * loads.most)), loads.most), speed};
+  return {std::min(std::max(load, std::sqrt(load * share * loads.most)), loads.most), speed, loads.most};
 }
 
 /// Adds worlds that are to be simulated: of each alternative `most` at equal steps of a figure between both tails; none
@@ -266,11 +268,12 @@ class ScenarioOverWorlds {
       enter(world, asked_, alone_);
       return expected_of(alone_, planned.front(), cover, own_);
     };
-    std::vector<double> expected, expected_speeds, prompts;
+    std::vector<double> expected, expected_speeds, saturated, prompts;
     for (const CapacityWorld& world : worlds_) {
       const Expected here = expected_in(world);
       expected.push_back(here.rate);
       expected_speeds.push_back(here.speed);
+      saturated.push_back(here.saturated);
       prompts.push_back(prompt_seconds(alone_));
     }
     const ScenarioCapacity own = simulate({});
@@ -295,6 +298,10 @@ class ScenarioOverWorlds {
     }
     found.speeds = corrected(expected_speeds, LoadCorrection(speed_x, speeds), speed_of(own_) / speed_of(own));
     found.rates = corrected(expected, LoadCorrection(x, rates), rate_of(own_) / rate_of(own));
+    // A correction of few worlds that carry a load may go beyond what any of them saturates at.
+    const double own_saturated = own_.saturated_requests_per_second_per_replica.value / own_expected.saturated;
+    for (std::size_t w = 0; own_saturated > 0 && w < saturated.size(); ++w)
+      found.rates[w] = std::min(found.rates[w], own_saturated * saturated[w]);
     if (asks_for_load()) {
       const std::vector<double> takes = asked_.workload.clients
                                             ? corrected(expected, LoadCorrection(x, most), most_of(own_) / most_of(own))

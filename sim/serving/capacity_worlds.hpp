@@ -73,8 +73,8 @@ struct CapacityInWorlds {
 ///
 /// and seven worlds of each alternative, from 2.5% to 97.5% of F in equal steps, are simulated once each, with the
 /// requests and random numbers of the answer. A parabola of ln(simulated) over ln(F) corrects the others, which get the
-/// scatter about it, and the error of the answer's own simulation, as noise. Figures at a load hold their values in the
-/// simulated worlds.
+/// scatter about it, and the error of the answer's own simulation, as noise, up to what saturates there. Figures at a
+/// load hold their values in the simulated worlds.
 ///
 /// Chosen is the answer's own scenario, unless its expected regret in output per accelerator is over 5% above the least
 /// of those that meet the load: then that one.

@@ -30,9 +30,12 @@ std::string in_quotes(std::string_view word) { return fmt::format("\"{}\"", word
 
 json parse_config(std::string_view text, const std::filesystem::path& where) {
   constexpr int deepest = 64;
+  constexpr std::size_t longest_mib = 64;
   const auto error = [&](std::string field, std::string found, std::string expected) {
     return FileError(where, FileError::whole_file(), std::move(field), std::move(found), std::move(expected));
   };
+  if (text.size() >> 20U >= longest_mib)
+    throw error("document", fmt::format("{} MiB long", text.size() >> 20U), fmt::format("below {} MiB", longest_mib));
   const auto once = unique_keys(
       [&](const std::string& key) { throw error(printable(key), "there twice", "there once in its object"); });
   const auto see = [&](int depth, json::parse_event_t event, json& value) {
@@ -45,6 +48,7 @@ json parse_config(std::string_view text, const std::filesystem::path& where) {
     if (!document.is_object()) throw error("document", value_text(document), "a JSON object");
     return document;
   } catch (const json::parse_error& refused) {
+    if (rewritten) throw error("document", "not JSON", "a JSON object");
     throw FileError(where, FileError::byte(static_cast<std::int64_t>(refused.byte)), "document",
                     "not JSON from there on", "a JSON object");
   }
@@ -124,7 +128,8 @@ bool ConfigFields::flag(std::string_view name, bool otherwise) const {
 
 std::string ConfigFields::word(std::string_view name) const {
   const json& value = require(name);
-  if (!value.is_string()) refuse(name, value_text(value), "a string");
+  if (!value.is_string() || value.get_ref<const std::string&>().empty())
+    refuse(name, value_text(value), "a string that is not empty");
   return value.get<std::string>();
 }
 

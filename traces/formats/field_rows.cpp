@@ -37,7 +37,7 @@ void FieldRows::refuse_names(std::string expected) const {
   std::vector<std::string_view> names;
   for (const RowField& field : fields_) names.push_back(field.name);
   throw FileError(csv_ ? csv_->path() : json_->path(), FileError::line(csv_ ? header_ : line()), "columns",
-                  printable(fmt::format("{}", fmt::join(names, ","))), std::move(expected));
+                  names.empty() ? "none" : printable(fmt::format("{}", fmt::join(names, ","))), std::move(expected));
 }
 
 void FieldRows::take_header() {

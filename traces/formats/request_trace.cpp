@@ -93,7 +93,9 @@ std::optional<DateTime> date_of(std::string_view text) {
 class RequestReader {
  public:
   explicit RequestReader(const FileHead& head) : rows_(head, "seconds,prompt_tokens,output_tokens") {
-    if (rows_.header() > 0) find_format();
+    if (rows_.header() == 0) return;
+    find_format();
+    require_known_fields();
   }
 
   RequestTrace read() {
@@ -116,7 +118,7 @@ class RequestReader {
  private:
   void find_format() {
     for (const RequestFormat& format : request_formats)
-      if (std::ranges::any_of(format.fields, [&](std::string_view name) { return rows_.find(name) != nullptr; }))
+      if (std::ranges::all_of(format.fields, [&](std::string_view name) { return rows_.find(name) != nullptr; }))
         format_ = &format;
     if (format_ == nullptr) rows_.refuse_names(std::string(readable));
   }
@@ -124,10 +126,9 @@ class RequestReader {
   void require_known_fields() const {
     for (const RowField& field : rows_.fields()) {
       if (std::ranges::find(format_->fields, field.name) != format_->fields.end()) continue;
-      if (field.name != format_->ignored)
-        rows_.refuse(fmt::format("field {}", printable(field.name)), "there",
-                     fmt::format("one of {}{}{}", fmt::join(format_->fields, ", "),
-                                 format_->ignored.empty() ? "" : ", ", format_->ignored));
+      if (format_->ignored.empty() || field.name != format_->ignored)
+        rows_.refuse_names(fmt::format("{}{}{}", fmt::join(format_->fields, ", "), format_->ignored.empty() ? "" : ", ",
+                                       format_->ignored));
     }
   }
 

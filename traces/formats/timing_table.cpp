@@ -19,7 +19,6 @@
 #include "traces/formats/streams.hpp"
 #include "traces/formats/text_parts.hpp"
 #include "traces/open_trace.hpp"
-#include "traces/serving/text_table.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -137,25 +136,35 @@ std::optional<std::int64_t> number_after(std::string_view content, std::string_v
   return take_number<std::int64_t>(rest);
 }
 
-/// What the llama.cpp programs print in Markdown, with their log around it or not.
+std::vector<std::string> cells_of(std::string_view line) {
+  std::vector<std::string> cells;
+  line.remove_prefix(1);
+  while (!line.empty()) cells.emplace_back(trimmed(take_part(line, '|')));
+  return cells;
+}
+
+/// What the llama.cpp programs print in Markdown: the lines that begin with `|`, with their log between them or not.
 TableRows printed_rows(const FileHead& head, std::string_view content) {
-  constexpr std::array<std::string_view, 5> known = {"test", "t/s", "PP", "TG", "S_TG t/s"};
+  constexpr std::string_view rules = "|-: ";
   TableRows rows{head.path};
   rows.ubatch = number_after(content, "n_ubatch = ");
-  const std::vector<TextTable> tables =
-      text_tables(content, [&](std::string_view name) { return std::ranges::find(known, name) != known.end(); });
-  if (tables.empty()) head.refuse_format(std::string(readable_times));
-  for (const TextTable& table : tables) {
-    for (const TextTable::Row& printed : table.rows) {
-      // A line of the log.
-      if (printed.cells.size() == 1) continue;
-      TableRow& row = rows.rows.emplace_back(TableRow{printed.line});
-      if (printed.cells.size() != table.names.size())
-        rows.refuse(row, "row", fmt::format("{} cells long", printed.cells.size()),
-                    fmt::format("{} cells long, as the header is", table.names.size()));
-      for (std::size_t i = 0; i < table.names.size(); ++i) row.fields[table.names[i]] = printed.cells[i];
+  std::vector<std::string> names;
+  for (std::int64_t number = 1; !content.empty(); ++number) {
+    const std::string_view line = trimmed(take_part(content));
+    if (!line.starts_with('|') || line.find_first_not_of(rules) == std::string_view::npos) continue;
+    std::vector<std::string> cells = cells_of(line);
+    if (names.empty() || cells.front() == names.front()) {
+      names = std::move(cells);
+      continue;
     }
+    TableRow& row = rows.rows.emplace_back(TableRow{number});
+    if (cells.size() != names.size()) {
+      rows.refuse(row, "row", fmt::format("{} cells long", cells.size()),
+                  fmt::format("{} cells long, as the header is", names.size()));
+    }
+    for (std::size_t i = 0; i < names.size(); ++i) row.fields[names[i]] = cells[i];
   }
+  if (rows.rows.empty()) head.refuse_format(std::string(readable_times));
   return rows;
 }
 
@@ -477,6 +486,10 @@ TimingTable read_timing_table(const fs::path& path) {
   require_table(head);
   const MappedFile file(path);
   const std::string_view content = text_of(file.bytes());
+  constexpr std::size_t longest_mib = 64;
+  if (content.size() >> 20U >= longest_mib)
+    throw FileError(path, FileError::whole_file(), "table", fmt::format("{} MiB long", content.size() >> 20U),
+                    fmt::format("below {} MiB", longest_mib));
   if (head.json().empty() && has_draft_statistics(content)) return draft_statistics(path, content);
   const TableRows rows = rows_of(head, content);
   if (rows.rows.empty()) throw FileError(path, FileError::whole_file(), "the number of timings", "0", "1 or more");

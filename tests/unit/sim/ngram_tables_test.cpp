@@ -56,6 +56,12 @@ TEST_CASE("an n-gram file with a wrong entry is refused by name, value and expec
   NgramFile descending;
   descending.offsets = {0, 3, 2, 3};
   CHECK(ends_with(refusal(descending), "bigram.row_offsets[2] is 2, but must be at least 3"));
+  NgramFile late;
+  late.offsets = {1, 2, 2, 3};
+  CHECK(ends_with(refusal(late), "bigram.row_offsets[0] is 1, but must be 0"));
+  NgramFile unowned;
+  unowned.offsets = {0, 1, 2, 2};
+  CHECK(ends_with(refusal(unowned), "bigram.row_offsets[3] is 2, but must be 3, the entries"));
   NgramFile nothing_counted;
   nothing_counted.unigram = {0, 0, 0};
   CHECK(ends_with(refusal(nothing_counted), "sum of unigram.counts is 0, but must be at least 1"));

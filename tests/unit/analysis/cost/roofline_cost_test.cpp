@@ -580,6 +580,25 @@ TEST_CASE(
   CHECK(bounded < 250);
 }
 
+TEST_CASE("a timed round near the peaks is held, and its plain step takes no more than it leaves beside the drafts") {
+  RooflineOptions options = uncertain();
+  options.replicates = 500;
+  options.deployment_error = 0.5;
+  const RooflineCost price(options), peaks = price.at_peaks();
+  const RoundPoint plain{.batch = 1}, round{.gamma = 4, .batch = 1};
+  const double drafts = 4 * peaks.draft_pass(1, 1, 0).total();
+  const double timed = 1.2 * (peaks.round(plain).total() + drafts), error = 0.03;
+  const RooflineCost told =
+      price.calibrated(std::vector<CalibrationPoint>{{.batch = 1, .round_seconds = timed, .gamma = 4}}, error);
+  CHECK(told.round(round).total() == Approx(timed).epsilon(2 * error));
+  for (std::size_t r = 0; r < told.replicates(); ++r) {
+    // Five errors: a false alarm in one of 3,000 such tests.
+    const double taken = told.round_of_replicate(r, round).total();
+    CHECK(taken == Approx(timed).epsilon(5 * error));
+    CHECK(told.round_of_replicate(r, plain).total() < taken - drafts * (1 - 1e-9));
+  }
+}
+
 TEST_CASE("a plain time says nothing of what a round with drafts takes beside it") {
   RooflineOptions options = uncertain();
   options.kind = DraftKind::ngram;
