@@ -545,7 +545,7 @@ TEST_CASE("the first lines of capacity say in how many worlds drafting saves GPU
   INFO(some);
   CHECK(some.starts_with("1 GPU with 3 draft tokens; without speculation 2 GPUs. Open: "));
   CHECK(std::regex_search(some,
-                          std::regex("drafting saves\\s+GPUs in [2-7][0-9]% of worlds and needs more in [0-9]+%\\. ")));
+                          std::regex("drafting saves\\s+GPUs in [23][0-9]% of worlds and needs more in [0-9]+%\\. ")));
   const std::string all = first_lines(
       "0.9 --arrival-rate 600 --calibrate batch=64,tpot_ms=7 "
       "--calibrate batch=64,gamma=3,tpot_ms=3,tokens_per_step=3.4");
