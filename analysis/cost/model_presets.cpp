@@ -20,6 +20,8 @@ std::span<const ModelSpec> model_presets() {
   return presets;
 }
 
-const ModelSpec* model_preset(std::string_view name) { return find_preset(model_presets(), name); }
+const ModelSpec* model_preset(std::string_view name) {
+  return name.empty() ? nullptr : find_preset(model_presets(), name);
+}
 
 }  // namespace specdec::cost

@@ -33,11 +33,15 @@ const Quadrature& quadrature() {
   return rule;
 }
 
+/// How many times the odds at each node are those of the median request.
+Nodes spread_of(double sigma) { return (sigma * quadrature().places).exp(); }
+
 /// Draft by draft at every node: the odds of the next one, and the chance that all so far were accepted.
 class Drafts {
  public:
-  explicit Drafts(const PopulationLaw& law)
-      : odds_((law.mu + law.sigma * quadrature().places).min(60).max(-60).exp()),
+  explicit Drafts(const PopulationLaw& law) : Drafts(law, spread_of(law.sigma)) {}
+  Drafts(const PopulationLaw& law, const Nodes& spread)
+      : odds_((std::exp(law.mu) * spread).min(largest_odds).max(1 / largest_odds)),
         ratio_(std::exp(-law.delta)),
         cliff_(law.cliff) {}
 
@@ -45,7 +49,7 @@ class Drafts {
     if (drafts_ > 0) odds_ *= ratio_;
     if (cliff_.depth > 0 && drafts_ == cliff_.depth) odds_ *= std::exp(-cliff_.drop);
     ++drafts_;
-    odds_ = odds_.min(1e30);
+    odds_ = odds_.min(largest_odds);
     rate_ = odds_ / (1 + odds_);
     alive_ *= rate_;
     tokens_ += alive_;
@@ -55,11 +59,33 @@ class Drafts {
   const Nodes& tokens() const { return tokens_; }
 
  private:
+  static constexpr double largest_odds = 1e26;
+
   Nodes odds_, rate_ = Nodes::Ones(), alive_ = Nodes::Ones(), tokens_ = Nodes::Ones();
   double ratio_;
   Cliff cliff_;
   std::int64_t drafts_ = 0;
 };
+
+struct Tokens {
+  double per_step = 1;
+  /// d ln(per_step) / d mu
+  double slope = 0;
+};
+
+Tokens tokens_at(const PopulationLaw& law, std::int64_t gamma, const Nodes& spread) {
+  Drafts drafts(law, spread);
+  // The slopes of ln(alive) and of tokens at every node.
+  Nodes rejected = Nodes::Zero(), steeper = Nodes::Zero();
+  for (std::int64_t j = 0; j < gamma; ++j) {
+    drafts.next();
+    rejected += 1 - drafts.rate();
+    steeper += drafts.alive() * rejected;
+  }
+  const Nodes steps = quadrature().weights / drafts.tokens();
+  const double per_step = 1 / steps.sum();
+  return {per_step, per_step * (steps * steeper / drafts.tokens()).sum()};
+}
 
 using Square = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor, 8, 8>;
 using Column = Eigen::Matrix<double, Eigen::Dynamic, 1, Eigen::ColMajor, 8, 1>;
@@ -91,28 +117,23 @@ std::vector<double> PopulationLaw::tokens_per_step(std::int64_t max_gamma) const
   return tokens;
 }
 
+double PopulationLaw::slope(std::int64_t gamma) const { return tokens_at(*this, gamma, spread_of(sigma)).slope; }
+
 double PopulationLaw::solve(std::int64_t gamma, double tokens) {
   const double most = static_cast<double>(gamma) + 1;
   const double target = std::log((tokens - 1) / (most - tokens));
   double low = -largest_mu, high = largest_mu, slope = 0;
   const double share = (tokens - 1) / static_cast<double>(gamma);
   mu = std::clamp(std::log(share / (1 - share)) + delta, low, high);
+  const Nodes spread = spread_of(sigma);
   constexpr int most_steps = 60;
   for (int step = 0; step < most_steps; ++step) {
-    Drafts drafts(*this);
-    // The slopes of ln(alive) and of tokens at every node.
-    Nodes rejected = Nodes::Zero(), steeper = Nodes::Zero();
-    for (std::int64_t j = 0; j < gamma; ++j) {
-      drafts.next();
-      rejected += 1 - drafts.rate();
-      steeper += drafts.alive() * rejected;
-    }
-    const Nodes steps = quadrature().weights / drafts.tokens();
-    const double here = 1 / steps.sum();
-    slope = here * (steps * steeper / drafts.tokens()).sum();
-    const double off = std::log((here - 1) / (most - here)) - target;
+    const Tokens here = tokens_at(*this, gamma, spread);
+    slope = here.slope;
+    const double off = std::log((here.per_step - 1) / (most - here.per_step)) - target;
     (off < 0 ? low : high) = mu;
-    const double by_newton = mu - off / (slope * here * (1 / (here - 1) + 1 / (most - here)));
+    const double of_off = here.per_step * (1 / (here.per_step - 1) + 1 / (most - here.per_step));
+    const double by_newton = mu - off / (slope * of_off);
     const double next = low < by_newton && by_newton < high ? by_newton : low + (high - low) / 2;
     const bool is_met = std::abs(next - mu) < 1e-9;
     mu = next;

@@ -34,6 +34,8 @@ struct PopulationLaw {
 
   /// [gamma], gamma = 0 .. max_gamma.
   std::vector<double> tokens_per_step(std::int64_t max_gamma) const;
+  /// d ln(tokens per step at gamma) / d mu
+  double slope(std::int64_t gamma) const;
   static constexpr double largest_mu = 20;
   /// Sets mu so that tokens per step at gamma are these, as far as mu in [-largest_mu, largest_mu] gives them.
   /// @return d ln(tokens) / d mu there

@@ -193,10 +193,8 @@ class DropSampler {
     for (std::size_t i = 0; i < count; ++i) {
       const Vector3d place = proposal.at(draws_[i].scale * draws_[i].normals);
       const PopulationLaw law = law_at(place, cliff_);
-      PopulationLaw same = law;
-      const double slope = same.solve(anchor_.gamma, inside(law.tokens_per_step(anchor_.gamma).back()));
-      samples.add(law,
-                  log_prior_of(law) + std::log(slope) + evidence_.log_likelihood(law) - proposal.log_student(place));
+      samples.add(law, log_prior_of(law) + std::log(law.slope(anchor_.gamma)) + evidence_.log_likelihood(law) -
+                           proposal.log_student(place));
     }
     samples.complete();
     return samples;
