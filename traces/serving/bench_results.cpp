@@ -82,6 +82,8 @@ BenchRun read_run(const CountedFields& fields) {
   run.output_throughput = fields.measure_or_nan("output_throughput");
   run.mean_tpot_ms = fields.measure_or_nan("mean_tpot_ms");
   run.mean_itl_ms = fields.measure("mean_itl_ms");
+  if (const std::string expected = of_other_unit(run); !expected.empty())
+    fields.refuse("mean_tpot_ms", shown(*run.mean_tpot_ms), expected);
   return run;
 }
 

@@ -255,7 +255,9 @@ class RunTable {
       if (run.batch && std::abs(decoding - *run.batch) > of_littles_law * *run.batch)
         cells_.refuse(RunColumn::batch, shown(*run.batch),
                       fmt::format("{}, the output tokens per second times the time of each", shown(decoding)));
-      if (!run.batch) require_some_decode(run, decoding);
+      if (const std::string expected = of_other_unit(run); !run.batch && !expected.empty())
+        cells_.refuse(cells_.has(RunColumn::ms_per_token) ? RunColumn::ms_per_token : RunColumn::each_throughput,
+                      shown(*run.mean_tpot_ms), expected);
       if (!load_known && !run.request_rate) run.batch = decoding;
       return;
     }
@@ -268,16 +270,6 @@ class RunTable {
     } else {
       run.output_throughput = 1000 * together / *run.mean_tpot_ms;
     }
-  }
-
-  /// Refuses times in another unit than milliseconds; prompts that are read in between leave few requests decoding.
-  void require_some_decode(const BenchRun& run, double decoding) const {
-    constexpr double least_decoding = 0.02;
-    if (decoding >= least_decoding) return;
-    cells_.refuse(cells_.has(RunColumn::ms_per_token) ? RunColumn::ms_per_token : RunColumn::each_throughput,
-                  shown(*run.mean_tpot_ms),
-                  fmt::format("in milliseconds: with {} output tokens a second only {} requests would decode at a time",
-                              shown(*run.output_throughput), shown(decoding)));
   }
 
   void take_lengths(BenchRun& run) const {

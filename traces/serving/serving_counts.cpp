@@ -9,6 +9,8 @@
 #include <numeric>
 #include <utility>
 
+#include "traces/serving/counted_fields.hpp"
+
 namespace specdec::traces {
 
 double sum_of(std::span<const double> counts) { return std::accumulate(counts.begin(), counts.end(), 0.0); }
@@ -124,6 +126,15 @@ ServingCounts counted_by_step(ServingCounts counts, std::optional<std::int64_t> 
   counts.drafted_at.clear();
   counts.rounds_by_accepted_and_drafted.clear();
   return counts;
+}
+
+std::string of_other_unit(const BenchRun& run) {
+  // Prompts that are read in between leave few requests decoding, but not as few as these.
+  constexpr double least_decoding = 0.02;
+  const double decoding = run.output_throughput.value_or(NAN) * run.mean_tpot_ms.value_or(NAN) / 1000;
+  if (decoding == 0 || !(decoding < least_decoding)) return "";
+  return fmt::format("in milliseconds: with {} output tokens a second only {} requests would decode at a time",
+                     shown(*run.output_throughput), shown(decoding));
 }
 
 }  // namespace specdec::traces

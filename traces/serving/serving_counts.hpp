@@ -82,6 +82,9 @@ struct BenchRun {
   friend bool operator==(const BenchRun&, const BenchRun&) = default;
 };
 
+/// Expected in place of a time per token that is in another unit than milliseconds; empty where none is seen to be.
+std::string of_other_unit(const BenchRun& run);
+
 /// Figures of one window in an engine's log, beside its counts.
 struct EngineWindow {
   /// Requests of one engine.

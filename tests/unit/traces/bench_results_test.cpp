@@ -269,6 +269,9 @@ TEST_CASE("vLLM results that contradict themselves are refused by key") {
       Contains("spec_decode_per_position_acceptance_rates[1] is 0.58333") && Contains("but must be at most 0.1"));
   CHECK_THAT(refusal("rates\": [0.58333", "rates\": [0.98333"),
              Contains("spec_decode_per_position_acceptance_rates is 1.65 in sum, but must be 1.25"));
+  CHECK_THAT(refusal("\"mean_tpot_ms\": 7.25", "\"mean_tpot_ms\": 0.00725"),
+             Contains("mean_tpot_ms is 0.00725, but must be in milliseconds: with 12 output tokens a second only 8.7e-05 "
+                      "requests would decode at a time"));
   CHECK_THAT(refusal("\"duration\": 2.5", "\"duration\": -2.5"),
              Contains("duration is -2.5, but must be a number >= 0"));
   CHECK_THAT(refusal("\"duration\": 2.5", "\"duration\": 0"),
