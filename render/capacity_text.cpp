@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -153,6 +154,24 @@ std::string gpus_action(const Capacity& r) {
                      gpus_text(r.of_plain(), *other.gpus), elsewhere);
 }
 
+/// The least that limits may be in the layout that is shown.
+std::string least_times_text(const Capacity& r) {
+  const sim::CapacityLimits& limits = r.simulation.limits;
+  std::vector<std::string> times;
+  const auto add = [&](const char* name, const auto& limit, const auto& percentiles_of) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const ScenarioCapacity& s : r.scenarios())
+      if (const auto& of = percentiles_of(s)) least = std::min(least, of->asked.value);
+    if (limit && std::isfinite(least)) times.push_back(fmt::format("{} ms {}", shown(1000 * least), name));
+  };
+  add("TTFT", limits.ttft_seconds, [](const auto& s) { return s.ttft_seconds; });
+  add("TPOT", limits.tpot_seconds, [](const auto& s) { return s.tpot_seconds; });
+  if (times.empty()) return "";
+  const std::int64_t gpus = r.simulation.gpus_per_replica;
+  return fmt::format(" A request alone takes {} at best on {} GPU{}.", fmt::join(times, " and "), gpus,
+                     gpus == 1 ? "" : "s");
+}
+
 /// What to set, or buy.
 std::string action_of(const Capacity& r) {
   std::string text = r.impossible.empty() ? "" : about_impossible(r);
@@ -160,10 +179,11 @@ std::string action_of(const Capacity& r) {
   if (r.exceeds_gpus) text += fmt::format("More is needed than your {}: ", *r.question.gpus == 1 ? "GPU" : fmt::format("{} GPUs", *r.question.gpus));
   if (!r.answer().recommended) {
     const std::string load = r.asks_for_load() ? fmt::format("{} are not served", load_text(r)) : "No load is served";
-    return text + fmt::format("{}{}{}, with or without speculation.", load, limits_text(r.simulation.limits),
+    return text + fmt::format("{}{}{}, with or without speculation.{}", load, limits_text(r.simulation.limits),
                               r.simulation.replicas ? " by " + replicas_text(r)
                               : r.layouts           ? " on any number of GPUs"
-                                                    : "");
+                                                    : "",
+                              least_times_text(r));
   }
   return text + (r.answers_largest_load() ? largest_load_action(r) : gpus_action(r));
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sim/serving/load_search.hpp"
 #include "sim/serving/replica_figures.hpp"
 #include "sim/serving/sustainable_search.hpp"
 
@@ -46,11 +47,16 @@ void fill_figures_at(ReplicaRuns& runs, const ReplicaLoad& load, ScenarioCapacit
   if (!result.overloaded) fill_figures(replica_at(runs, load), runs.question(), result);
 }
 
-/// With the figures of figures_at, if given, at a replica that meets the limits at no load.
-ScenarioCapacity without_load(ReplicaRuns& runs, ScenarioCapacity result) {
+/// Of a replica that meets the limits at no load: with the figures of figures_at, else with the times at the least
+/// load.
+ScenarioCapacity without_load(ReplicaRuns& runs, const ReplicaLoad& least, ScenarioCapacity result) {
   if (const auto& at = runs.question().figures_at) {
     result.at_clients = at->clients;
     fill_figures_at(runs, *at, result);
+  } else if (runs.planned().saturation()) {
+    const ReplicaAtLoad there = replica_at(runs, least);
+    result.ttft_seconds = there.ttft_seconds;
+    result.tpot_seconds = there.tpot_seconds;
   }
   return result;
 }
@@ -61,7 +67,7 @@ ScenarioCapacity open_capacity(ReplicaRuns& runs, const SimulatedValue& saturate
   result.requests_per_second_per_replica = found.load;
   result.search_end = found.end;
   const double most = result.requests_per_second_per_replica.value;
-  if (most <= 0) return without_load(runs, std::move(result));
+  if (most <= 0) return without_load(runs, {least_load * saturated.value}, std::move(result));
   result.largest_iteration = runs.planned().mean_iteration({most});
   result.largest_mean_batch = result.largest_iteration.sequences;
 
@@ -80,7 +86,7 @@ ScenarioCapacity closed_capacity(ReplicaRuns& runs, const SimulatedValue& satura
   const CapacityQuestion& question = runs.question();
   ScenarioCapacity result = limited_capacity(runs.planned(), saturated, found.by);
   result.clients_within_limits = found.most;
-  if (found.most == 0 && !question.replicas) return without_load(runs, std::move(result));
+  if (found.most == 0 && !question.replicas) return without_load(runs, {.clients = 1}, std::move(result));
   const std::int64_t all = *question.workload.clients;
   const auto shared_by = [all](std::int64_t many) { return (all + many - 1) / many; };
   place(result, question.replicas ? *question.replicas : shared_by(found.most), question);

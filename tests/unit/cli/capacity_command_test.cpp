@@ -358,7 +358,10 @@ TEST_CASE("limits that no load meets make a check fail, and the document stays c
   CHECK(value(plain["requests_per_second_per_replica"]) == 0);
   CHECK(plain["limited_by"] == "tpot");
   CHECK(plain["gpus"]["value"].is_null());
-  CHECK(plain["tpot_seconds"].is_null());
+  CHECK(plain["at_requests_per_second_per_replica"] == 0);
+  const std::string alone = answer["decision"]["text"][0];
+  CHECK_THAT(alone, Catch::Matchers::Contains("A request alone takes ") &&
+                        Catch::Matchers::Contains(" ms TPOT at best on 8 GPUs."));
   CHECK(json_of(small_model + lengths + " --arrival-rate 1e4 --replicas 2", 1)["recommended"].is_null());
   CHECK(run_specdec("capacity " + small_model + lengths +
                     " --arrival-rate 5 --tpot-ms 1 --format csv --quiet --table frontier")

@@ -372,7 +372,8 @@ TEST_CASE("limits that no load meets give no load, no replicas and no recommenda
   CHECK_FALSE(capacity.meets_load);
   CHECK_FALSE(capacity.gpus);
   CHECK_FALSE(capacity.cost_per_million_tokens);
-  CHECK_FALSE(capacity.ttft_seconds);
+  CHECK_THAT(capacity.tpot_seconds->p50.value, Catch::Matchers::WithinRel(0.0105, 0.01));
+  CHECK(capacity.at_requests_per_second.value == 0);
   CHECK_FALSE(answer.recommended);
   CHECK(answer.frontier.empty());
 }
