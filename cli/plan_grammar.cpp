@@ -36,7 +36,8 @@ void declare_emit(Options& options, std::optional<planning::Engine>& engine, con
 std::vector<double> rising_list(std::string_view option, const std::string& text, const LegalRange& range) {
   std::vector<double> values;
   for (const std::string_view part : split(text, ',')) {
-    const bool is_range = part.find("..") != std::string_view::npos || part.find('-', 1) != std::string_view::npos;
+    const bool is_range =
+        part.find("..") != std::string_view::npos || part.find_first_of("-:", 1) != std::string_view::npos;
     if (is_range && part.find_first_of("eE") == std::string_view::npos) refuse(option, text, "a list: write 1,8,64");
     values.push_back(parse_number(option, part, range));
     if (values.size() > 1 && values.back() <= values[values.size() - 2]) refuse(option, text, "a rising list");

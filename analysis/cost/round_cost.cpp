@@ -12,6 +12,7 @@
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/quantile.hpp"
+#include "analysis/cost/preset_names.hpp"
 #include "traces/formats/text_parts.hpp"
 
 namespace specdec::cost {
@@ -43,9 +44,9 @@ std::string_view name_of(DraftKind kind) {
 }
 
 std::optional<DraftKind> draft_kind_named(std::string_view name) {
-  const std::string word = traces::lower_case(name);
+  const std::string key = preset_key(name);
   for (const auto& [its_name, kind] : draft_kinds) {
-    if (its_name == word) return kind;
+    if (preset_key(its_name) == key) return kind;
   }
   return std::nullopt;
 }

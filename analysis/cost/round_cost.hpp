@@ -26,7 +26,7 @@ enum class DraftKind {
 
 /// "model", "mirrored", "eagle", "mtp", "parallel", "ngram" or "suffix".
 std::string_view name_of(DraftKind kind);
-/// The kind of that name, or of an engine's: "eagle3", "NEXTN", "prompt_lookup"; empty for another.
+/// The kind of that name, or of an engine's: "EAGLE-3", "NEXTN", "prompt_lookup"; empty for another.
 std::optional<DraftKind> draft_kind_named(std::string_view name);
 /// The same of any word in a text: "draft-eagle3", "mtp_eagle", "ngram k=3".
 std::optional<DraftKind> kind_of_method(std::string_view method);
