@@ -143,7 +143,7 @@ class ModuleList {
   }
   void add_expression(std::string_view expression) {
     constexpr std::string_view any_case = "(?i)";  // Python's
-    std::regex::flag_type flags = std::regex::ECMAScript;
+    std::regex::flag_type flags = std::regex::ECMAScript | std::regex::nosubs;
     if (expression.starts_with(any_case)) {
       expression.remove_prefix(any_case.size());
       flags |= std::regex::icase;
@@ -165,7 +165,8 @@ class ModuleList {
 
   /// @param module  without "model." in front: "layers.3.mlp.gate_proj"
   bool has(const std::string& module) const {
-    for (std::size_t begin = 0; begin != std::string::npos; begin = after_dot(module, begin)) {
+    const bool names_any = !names_.empty() || !globs_.empty();
+    for (std::size_t begin = 0; names_any && begin != std::string::npos; begin = after_dot(module, begin)) {
       for (std::size_t end = module.find('.', begin);; end = module.find('.', end + 1)) {
         const std::string part = module.substr(begin, end - begin);
         if (names_.find(part) != names_.end()) return true;
