@@ -16,19 +16,21 @@ namespace {
 /// Prices beyond what was measured may come out as zero, or overflow.
 bool is_time(double seconds) { return 0 < seconds && seconds <= std::numeric_limits<double>::max(); }
 
+double usual_round(const cost::RoundCost& cost, const cost::RoundPoint& point) {
+  const double usual = cost.round(point).total();
+  if (is_time(usual)) return usual;
+  throw std::domain_error(
+      fmt::format("the cost of a round at gamma {}, batch {:g}, context {:g} is {:g}, but must be positive and finite",
+                  point.gamma, point.batch, point.context, usual));
+}
+
 /// Rounds in every world: of a cost without replicates the same in all.
 std::vector<double> rounds_in_worlds(const cost::RoundCost& cost, const cost::RoundPoint& point, std::size_t worlds) {
-  const double usual = cost.round(point).total();
-  if (!is_time(usual)) {
-    throw std::domain_error(
-        fmt::format("the cost of a round at gamma {}, batch {:g}, context {:g} is {:g}, but must be positive and finite",
-                    point.gamma, point.batch, point.context, usual));
-  }
-  if (cost.replicates() == 0) return std::vector<double>(worlds, usual);
+  if (cost.replicates() == 0) return std::vector<double>(worlds, usual_round(cost, point));
   std::vector<double> replicates(cost.replicates()), rounds(worlds);
   cost.totals_of_replicates(point, replicates);
   for (double& one : replicates)
-    if (!is_time(one)) one = usual;
+    if (!is_time(one)) one = usual_round(cost, point);
   for (std::size_t world = 0; world < worlds; ++world) rounds[world] = replicates[world % replicates.size()];
   return rounds;
 }
