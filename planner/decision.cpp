@@ -148,7 +148,7 @@ std::string cause_of_loss(const Plan& plan, const PointPlan& point, const planni
       fmt::format(" A round with {} costs {} plain steps", tokens_text(draft.gamma), brief(round, 2));
   const double most = static_cast<double>(draft.gamma) + 1;
   if (round < most) return fmt::format("{}, for {} tokens.", cost, brief(draft.tokens_per_step, 2));
-  return fmt::format("{}: even {} tokens of {} would lose.{}", cost, most, most,
+  return fmt::format("{} and puts out {} tokens at most.{}", cost, most,
                      plan.bench || plan.cost_from_log() ? " Look for what drafting switches off, such as CUDA graphs." : "");
 }
 

@@ -25,7 +25,7 @@ using sim::SimulatedValue;
 
 std::string shown(double value) { return brief(value, 3); }
 
-/// A figure of a scenario: "12.3 (95% 11.9 to 12.6)", "12.3 (95% 11.9 to not carried)"; the value alone if the interval
+/// A figure of a scenario: "12.3 (95% 11.9 to 12.6)", "12.3 (95% 11.9 or more)"; the value alone if the interval
 /// is narrower than the printed digits, or unknown. A typed range of acceptance applies to everything except plain
 /// decoding.
 std::string with_interval(const Capacity& r, const ScenarioCapacity& of, const SimulatedValue& value,
@@ -33,9 +33,9 @@ std::string with_interval(const Capacity& r, const ScenarioCapacity& of, const S
   const std::string middle = shown(factor * value.value);
   if (r.in_worlds.interrupted) return middle;
   const std::string lo = shown(factor * value.lo);
-  const std::string hi = std::isinf(value.hi) ? "not carried" : shown(factor * value.hi);
+  const std::string hi = std::isinf(value.hi) ? " or more" : " to " + shown(factor * value.hi);
   const char* const name = r.is_range && !sim::is_plain(of.scenario) ? "range" : "95%";
-  return lo == middle && hi == middle ? middle : fmt::format("{} ({} {} to {})", middle, name, lo, hi);
+  return lo == middle && hi == " to " + middle ? middle : fmt::format("{} ({} {}{})", middle, name, lo, hi);
 }
 
 std::string milliseconds(const SimulatedValue& value) { return shown(1000 * value.value); }

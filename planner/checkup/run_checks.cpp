@@ -125,8 +125,8 @@ void add_round_above_its_yield(std::string_view place, double plain_steps, doubl
   if (!(gamma > 0) || !(plain_steps > gamma + 1)) return;
   suspicions.add(
       {"round_above_its_yield", Severity::warning,
-       fmt::format("a round of {} costs {} plain steps: even {} tokens of {} would lose", place, brief(plain_steps, 2),
-                   brief(gamma + 1, 3), brief(gamma + 1, 3)),
+       fmt::format("a round of {} costs {} plain steps and puts out {} tokens at most", place, brief(plain_steps, 2),
+                   brief(gamma + 1, 3)),
        std::move(evidence),
        "do not draft as it runs: look for what drafting switches off, such as CUDA graphs, a draft on the CPU or "
        "in another number type, and a verification of several tokens without a kernel of its own"});
