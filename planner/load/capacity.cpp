@@ -75,10 +75,13 @@ void mark_extrapolated_prices(const Cost& cost, Capacity& c) {
 void warn_of_steadiness(Capacity& c) {
   const sim::ScenarioCapacity& s = c.scenarios()[c.shown()];
   const sim::Workload& workload = c.simulation.workload;
-  if (!s.steady || !s.tpot_seconds || !workload.recorded.empty() || workload.clients) return;
-  const double difference = s.steady->tpot_seconds / s.tpot_seconds->mean.value - 1;
+  if (!(s.at_requests_per_second.value > 0) || !s.tpot_seconds || !workload.recorded.empty() || workload.clients)
+    return;
+  const auto steady = sim::steady_at(c.simulation, c.shown(), {s.at_requests_per_second.value});
+  if (!steady) return;
+  const double difference = steady->tpot_seconds / s.tpot_seconds->mean.value - 1;
   const double lasts = static_cast<double>(workload.open_requests()) / s.at_requests_per_second.value;
-  const double takes = s.steady->tpot_seconds * workload.output_tokens.mean;
+  const double takes = steady->tpot_seconds * workload.output_tokens.mean;
   if (std::abs(difference) <= most_steady_difference || lasts >= shortest_run * takes) return;
   c.warnings.push_back(
       {"load_not_stationary",

@@ -132,6 +132,17 @@ std::vector<ScenarioFormulas> scenario_formulas(const CapacityQuestion& question
   return formulas;
 }
 
+std::optional<planning::SteadyState> steady_at(const CapacityQuestion& question, std::size_t scenario,
+                                               const ReplicaLoad& load) {
+  CapacityQuestion alone = question;
+  alone.scenarios = {question.scenarios.at(scenario)};
+  ScenarioFormulas replica = scenario_formulas(alone).front();
+  if (!replica.saturation || alone.scenarios.front().engine.verification_budget) return std::nullopt;
+  replica.load.requests_per_second = load.requests_per_second;
+  if (load.clients == 0) return planning::steady_state(*question.cost, replica);
+  return planning::closed_steady_state(*question.cost, replica, load.clients, question.workload.outside_seconds);
+}
+
 CapacityAnswer plan_capacity(const CapacityQuestion& question, const core::RunHooks& hooks) {
   RequestSets requests = requests_of(question);
   return plan_capacity(question, hooks, requests, nullptr);

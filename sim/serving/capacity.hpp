@@ -131,8 +131,6 @@ struct ReplicaAtLoad {
   double gpu_seconds_per_token = 0;
   /// Empty without a price.
   std::optional<double> cost_per_million_tokens;
-  /// The formulas at the same load, if they apply, which they do not with a budget.
-  std::optional<planning::SteadyState> steady;
 };
 
 /// The figures of a replica are at figures_at, if given, else at the requested load if there is one and it can be met,
@@ -156,11 +154,8 @@ struct ScenarioCapacity : ReplicaAtLoad {
   /// With clients: the most of them, up to all, that one replica serves within the limits, and those of the fullest
   /// replica, which the figures are for, within the limits or not; else 0.
   std::int64_t clients_within_limits = 0, at_clients = 0;
-  /// The mean iteration by formula (with a budget by that of all drafts verified), at the largest
-  /// rate, or with clients_within_limits: rounds of the mean batch, >= 1, and the positions of prompts that keep it
-  /// there. It depends neither on the load asked for nor on the number of replicas.
-  cost::Iteration largest_iteration = {.sequences = 1};
-  /// Sequences together at requests_per_second_per_replica, by formula; 0 where that is.
+  /// Sequences together at requests_per_second_per_replica, by Little's law, or with clients_within_limits; 0 where
+  /// that is. It depends neither on the load asked for nor on the number of replicas.
   double largest_mean_batch = 0;
   /// True if the limits can be met, and the given replicas, if any, take the requested load, if any.
   bool meets_load = false;
@@ -212,6 +207,12 @@ struct ScenarioFormulas : planning::LoadedReplica {
 /// @return [scenario]
 /// @throws as plan_capacity
 std::vector<ScenarioFormulas> scenario_formulas(const CapacityQuestion& question);
+
+/// A replica of the question's scenario number `scenario` in steady state at a load, by the formulas.
+/// @return empty where they do not apply: with a budget, to requests of one token, and where the queue grows
+/// @throws std::out_of_range unless the scenario exists; else as plan_capacity
+std::optional<planning::SteadyState> steady_at(const CapacityQuestion& question, std::size_t scenario,
+                                               const ReplicaLoad& load);
 
 /// Simulates one replica of the question's scenario number `scenario` at each load, with the same requests and random
 /// numbers for all of them, those of plan_capacity. Limits, replicas and the load of the workload are ignored.

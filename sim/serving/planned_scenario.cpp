@@ -97,23 +97,6 @@ double PlannedScenario::decoding_at(double requests_per_second) const {
   return std::min(decoding, saturation()->state.largest_batch);
 }
 
-std::optional<planning::SteadyState> PlannedScenario::steady_at(const ReplicaLoad& load) const {
-  if (!saturation() || scenario_.engine.verification_budget) return std::nullopt;
-  planning::LoadedReplica replica = formulas_;
-  replica.load.requests_per_second = load.requests_per_second;
-  if (load.clients > 0) {
-    return planning::closed_steady_state(*question_.cost, replica, load.clients, question_.workload.outside_seconds);
-  }
-  return planning::steady_state(*question_.cost, replica);
-}
-
-cost::Iteration PlannedScenario::mean_iteration(const ReplicaLoad& load) const {
-  if (!saturation()) return {.sequences = 1};
-  const auto state = steady_at(load);
-  const double batch = state ? state->mean_batch : saturation()->state.mean_batch;
-  return iteration_of(rounds_at(formulas_.rounds, batch), batch);
-}
-
 /// With so many sequences, at least one. Each takes part in (output - 1) / E iterations, and a prompt comes for each
 /// that ends.
 cost::Iteration PlannedScenario::iteration_of(const planning::RoundsFrom& rounds, double sequences) const {

@@ -51,10 +51,6 @@ class PlannedScenario {
                        double sequences) const;
   /// From one sequence to the largest batch.
   BalancedLoads balanced_loads(const cost::IterationCost& cost, std::span<const planning::RoundsFrom> rounds) const;
-  /// Empty if the formulas do not apply.
-  std::optional<planning::SteadyState> steady_at(const ReplicaLoad& load) const;
-  /// One sequence alone where the formulas do not apply.
-  cost::Iteration mean_iteration(const ReplicaLoad& load) const;
 
  private:
   cost::Iteration iteration_of(const planning::RoundsFrom& rounds, double sequences) const;

@@ -76,7 +76,6 @@ ReplicaAtLoad replica_at(ReplicaRuns& runs, const ReplicaLoad& load) {
   result.preemptions_per_request = mean(&RunFigures::preemptions_per_request).value;
   result.gpu_seconds_per_token = static_cast<double>(question.gpus_per_replica) / result.output_tokens_per_second.value;
   result.cost_per_million_tokens = cost_per_million_tokens(question, result.gpu_seconds_per_token);
-  result.steady = runs.planned().steady_at(load);
   return result;
 }
 

@@ -68,8 +68,7 @@ ScenarioCapacity open_capacity(ReplicaRuns& runs, const SimulatedValue& saturate
   result.search_end = found.end;
   const double most = result.requests_per_second_per_replica.value;
   if (most <= 0) return without_load(runs, {least_load * saturated.value}, std::move(result));
-  result.largest_iteration = runs.planned().mean_iteration({most});
-  result.largest_mean_batch = result.largest_iteration.sequences;
+  result.largest_mean_batch = runs.planned().decoding_at(most);
 
   const std::optional<double> asked = question.workload.requests_per_second;
   std::int64_t replicas = question.replicas.value_or(1);
@@ -102,16 +101,14 @@ ScenarioCapacity closed_capacity(ReplicaRuns& runs, const SimulatedValue& satura
   if (found.most == 0) {
     result.requests_per_second_per_replica = {};
   } else if (is_limited(question.limits)) {
-    result.requests_per_second_per_replica = result.at_clients == found.most
-                                                 ? there.at_requests_per_second
-                                                 : replica_at(runs, {.clients = found.most}).at_requests_per_second;
+    const ReplicaAtLoad most = result.at_clients == found.most ? there : replica_at(runs, {.clients = found.most});
+    result.requests_per_second_per_replica = most.at_requests_per_second;
+    result.largest_mean_batch = most.mean_batch.value;
+  } else {
+    // The largest rate is the saturated one, whatever the clients.
+    const auto& full = runs.planned().saturation();
+    result.largest_mean_batch = full ? full->state.mean_batch : there.mean_batch.value;
   }
-  if (found.most == 0) return result;
-  result.largest_iteration = runs.planned().mean_iteration({.clients = found.most});
-  result.largest_mean_batch = result.largest_iteration.sequences;
-  // Without limits the largest rate is the saturated one, whatever the clients.
-  if (const auto& full = runs.planned().saturation(); full && !is_limited(question.limits))
-    result.largest_mean_batch = full->state.mean_batch;
   return result;
 }
 

@@ -46,7 +46,7 @@ TEST_CASE("a budget of verified drafts stands beside each gamma, and its gain be
   REQUIRE(answer.scenarios().size() == 3);
   CHECK(answer.scenarios()[2].scenario.name == "gamma 2 budgeted");
   CHECK(answer.scenarios()[2].scenario.engine.verification_budget);
-  CHECK_FALSE(answer.scenarios()[2].steady);
+  CHECK_FALSE(sim::steady_at(answer.simulation, 2, {1}));
   CHECK_FALSE(answer.scenarios()[1].scenario.engine.verification_budget);
   const auto gain = answer.budget_gain();
   REQUIRE(gain);
