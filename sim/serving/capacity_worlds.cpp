@@ -1,6 +1,7 @@
 #include "sim/serving/capacity_worlds.hpp"
 
 #include <algorithm>
+#include <array>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
@@ -29,7 +30,7 @@ namespace {
 constexpr double tail = 0.025;
 /// Worlds of an alternative that are simulated, if it has as many: at steps of the load, and both ends of prompts'
 /// time.
-constexpr std::size_t worlds_by_load = 7, worlds_by_prompt = 2;
+constexpr std::size_t worlds_by_load = 3, worlds_by_prompt = 2;
 
 /// One replicate of a cost, as a cost of its own.
 class ReplicateCost final : public cost::IterationCost {
@@ -241,13 +242,46 @@ std::optional<GpuRange> range_of(const ScenarioInWorlds& scenario, std::span<con
 
 // ---- one scenario
 
+/// What a scenario gives in worlds; the more, the better.
+enum Figure : std::size_t { rate, most, speed, figure_count };
+using Corrections = std::array<LoadCorrection, figure_count>;
+
+/// A figure as the formulas expect it, and as simulations give it.
+struct FigureInWorlds {
+  /// The answer's, that of its first replication alone, and what is expected of it.
+  double answer = 0, once = 0, own_expected = 0;
+  /// [world]; [simulated world]
+  std::vector<double> expected = {}, simulated = {};
+
+  /// Where less is expected, nothing is given: between what simulated worlds with and without any expect.
+  double least(std::span<const std::size_t> worlds) const {
+    double nothing = once > 0 ? 0 : own_expected, something = std::numeric_limits<double>::infinity();
+    if (once > 0 && own_expected > 0) something = own_expected;
+    for (std::size_t i = 0; i < worlds.size(); ++i) {
+      const double there = expected[worlds[i]];
+      if (simulated[i] > 0 && there > 0) {
+        something = std::min(something, there);
+      } else {
+        nothing = std::max(nothing, there);
+      }
+    }
+    return nothing > 0 ? std::sqrt(std::min(nothing, something) * something) : 0;
+  }
+};
+
 /// One scenario of a question in its worlds.
 class ScenarioOverWorlds {
  public:
-  ScenarioOverWorlds(const CapacityQuestion& question, std::size_t i, RequestSets& requests,
-                     const core::RunHooks& hooks, CapacityInWorlds& found)
-      : asked_(question), requests_(requests), hooks_(hooks), worlds_(found.worlds), own_(found.answer.scenarios[i]),
-        alone_(question), place_(i) {
+  ScenarioOverWorlds(const CapacityQuestion& question, std::size_t i, const core::RunHooks& hooks,
+                     CapacityInWorlds& found)
+      : asked_(question),
+        hooks_(hooks),
+        worlds_(found.worlds),
+        own_(found.answer.scenarios[i]),
+        found_(found.scenarios[i]),
+        covered_(own_),
+        alone_(question),
+        place_(i) {
     alone_.scenarios = {question.scenarios[i]};
     alone_.finds_rate_intervals = false;
     alone_.replications = 1;
@@ -258,9 +292,9 @@ class ScenarioOverWorlds {
     }
   }
 
-  /// @throws Interrupted
-  ScenarioInWorlds run(std::span<const int> alternatives) {
-    const std::vector<SimulatedRequest> requests = planned_requests(alone_, requests_);
+  /// Finds what is expected in all worlds, and simulates some. @throws Interrupted
+  void run(std::span<const int> alternatives, RequestSets& sets) {
+    const std::vector<SimulatedRequest> requests = planned_requests(alone_, sets);
     const std::vector<PlannedScenario> planned = plan_scenarios(alone_, requests);
     const RoundsToCover cover = rounds_to_cover(alone_, requests);
     const auto expected_in = [&](const CapacityWorld& world) {
@@ -268,84 +302,88 @@ class ScenarioOverWorlds {
       enter(world, asked_, alone_);
       return expected_of(alone_, planned.front(), cover, own_);
     };
-    std::vector<double> expected, expected_speeds, saturated, prompts;
+    const Expected own = expected_in({});
+    const double own_prompt = prompt_seconds(alone_);
+    const ScenarioCapacity once = simulate({}, sets);
+    for (const Figure figure : {rate, most, speed})
+      figures_[figure] = {value(figure, own_), value(figure, once), figure == speed ? own.speed : own.rate};
     for (const CapacityWorld& world : worlds_) {
       const Expected here = expected_in(world);
-      expected.push_back(here.rate);
-      expected_speeds.push_back(here.speed);
-      saturated.push_back(here.saturated);
-      prompts.push_back(prompt_seconds(alone_));
+      for (const Figure figure : {rate, most, speed})
+        figures_[figure].expected.push_back(figure == speed ? here.speed : here.rate);
+      const double share = own_.saturated_requests_per_second_per_replica.value / own.saturated;
+      saturated_.push_back(share > 0 ? share * here.saturated : std::numeric_limits<double>::infinity());
+      const double prompt = prompt_seconds(alone_) / own_prompt;
+      prompts_.push_back(prompt > 0 && std::isfinite(prompt) ? prompt : 1);
     }
-    const ScenarioCapacity own = simulate({});
-    const Expected own_expected = expected_in({});
-    std::vector<double> x = {own_expected.rate}, rates = {rate_of(own)}, most = {most_of(own)};
-    std::vector<double> speed_x = {own_expected.speed}, speeds = {speed_of(own)};
-    ScenarioInWorlds found;
-    tell_worlds(alternatives, expected, worlds_by_load, found.simulated);
-    tell_worlds(alternatives, prompts, worlds_by_prompt, found.simulated);
-    ScenarioCapacity covered = own_;
-    for (const std::size_t w : found.simulated) {
-      const ScenarioCapacity there = simulate(worlds_[w]);
-      widen(covered, there);
+    tell_worlds(alternatives, figures_[rate].expected, worlds_by_load, found_.simulated);
+    tell_worlds(alternatives, prompts_, worlds_by_prompt, found_.simulated);
+    for (const std::size_t w : found_.simulated) {
+      const ScenarioCapacity there = simulate(worlds_[w], sets);
+      widen(covered_, there);
       if (asked_.workload.clients)
-        widen(covered.requests_per_second_per_replica, there.requests_per_second_per_replica);
-      found.overloaded += there.overloaded ? 1 : 0;
-      x.push_back(expected[w]);
-      rates.push_back(rate_of(there));
-      most.push_back(most_of(there));
-      speed_x.push_back(expected_speeds[w]);
-      speeds.push_back(speed_of(there));
+        widen(covered_.requests_per_second_per_replica, there.requests_per_second_per_replica);
+      found_.overloaded += there.overloaded ? 1 : 0;
+      for (const Figure figure : {rate, most, speed}) figures_[figure].simulated.push_back(value(figure, there));
     }
-    found.speeds = corrected(expected_speeds, LoadCorrection(speed_x, speeds), speed_of(own_) / speed_of(own));
-    found.rates = corrected(expected, LoadCorrection(x, rates), rate_of(own_) / rate_of(own));
-    // A correction of few worlds that carry a load may go beyond what any of them saturates at.
-    const double own_saturated = own_.saturated_requests_per_second_per_replica.value / own_expected.saturated;
-    for (std::size_t w = 0; own_saturated > 0 && w < saturated.size(); ++w)
-      found.rates[w] = std::min(found.rates[w], own_saturated * saturated[w]);
+  }
+
+  /// Adds the simulated worlds.
+  void tell(Corrections& corrections) const {
+    for (const Figure figure : {rate, most, speed}) {
+      const FigureInWorlds& of = figures_[figure];
+      for (std::size_t i = 0; i < found_.simulated.size(); ++i) {
+        const std::size_t w = found_.simulated[i];
+        const double expected = of.expected[w] / of.own_expected, given = of.simulated[i] / of.once;
+        if (expected > 0 && given > 0 && std::isfinite(expected * given))
+          corrections[figure].add(expected, prompts_[w], given);
+      }
+    }
+  }
+
+  void correct(const Corrections& corrections, std::span<const int> alternatives) {
+    found_.speeds = corrected(speed, corrections);
+    found_.rates = corrected(rate, corrections);
+    // A correction may go beyond what a world saturates at.
+    for (std::size_t w = 0; w < saturated_.size(); ++w) found_.rates[w] = std::min(found_.rates[w], saturated_[w]);
     if (asks_for_load()) {
-      const std::vector<double> takes = asked_.workload.clients
-                                            ? corrected(expected, LoadCorrection(x, most), most_of(own_) / most_of(own))
-                                            : found.rates;
-      for (const double each : takes) found.gpus.push_back(gpus_with(asked_, whole(each)));
-      found.gpu_range = range_of(found, alternatives);
+      for (const double each : asked_.workload.clients ? corrected(most, corrections) : found_.rates)
+        found_.gpus.push_back(gpus_with(asked_, whole(each)));
+      found_.gpu_range = range_of(found_, alternatives);
     }
     if (!asked_.workload.clients) {
-      const estimate::Interval ci95 = worlds::spread_of(found.rates, alternatives).ci95;
-      SimulatedValue& rate = covered.requests_per_second_per_replica;
-      rate = {rate.value, std::min(rate.lo, ci95.lo), std::max(rate.hi, ci95.hi)};
+      const estimate::Interval ci95 = worlds::spread_of(found_.rates, alternatives).ci95;
+      SimulatedValue& its = covered_.requests_per_second_per_replica;
+      its = {its.value, std::min(its.lo, ci95.lo), std::max(its.hi, ci95.hi)};
     }
-    own_ = std::move(covered);
-    return found;
+    own_ = std::move(covered_);
   }
 
  private:
   bool asks_for_load() const { return asked_.workload.requests_per_second || asked_.workload.clients; }
-  double rate_of(const ScenarioCapacity& scenario) const {
-    return asked_.workload.clients ? scenario.at_requests_per_second.value
-                                   : scenario.requests_per_second_per_replica.value;
-  }
-  static double speed_of(const ScenarioCapacity& scenario) {
-    return scenario.overloaded || !scenario.tpot_seconds ? 0 : 1 / scenario.tpot_seconds->p50.value;
-  }
-  double most_of(const ScenarioCapacity& scenario) const {
-    return asked_.workload.clients ? static_cast<double>(scenario.clients_within_limits) : rate_of(scenario);
+  double value(Figure figure, const ScenarioCapacity& scenario) const {
+    if (figure == speed)
+      return scenario.overloaded || !scenario.tpot_seconds ? 0 : 1 / scenario.tpot_seconds->p50.value;
+    if (!asked_.workload.clients) return scenario.requests_per_second_per_replica.value;
+    return figure == most ? static_cast<double>(scenario.clients_within_limits) : scenario.at_requests_per_second.value;
   }
   /// Clients are whole, and no more than there are.
-  double whole(double most) const {
-    if (!asked_.workload.clients) return most;
-    return std::min(std::floor(most + 1e-9), static_cast<double>(*asked_.workload.clients));
+  double whole(double takes) const {
+    if (!asked_.workload.clients) return takes;
+    return std::min(std::floor(takes + 1e-9), static_cast<double>(*asked_.workload.clients));
   }
 
-  ScenarioCapacity simulate(const CapacityWorld& world) {
+  ScenarioCapacity simulate(const CapacityWorld& world, RequestSets& sets) {
     enter(world, asked_, alone_);
-    CapacityAnswer answer = plan_capacity(alone_, {{}, hooks_.interrupt}, requests_, &own_);
+    CapacityAnswer answer = plan_capacity(alone_, {{}, hooks_.interrupt}, sets, &own_);
     if (answer.interrupted) throw Interrupted();
     return std::move(answer.scenarios.front());
   }
 
-  /// @param own_error  the answer's own value over that of its first replication alone
-  std::vector<double> corrected(const std::vector<double>& expected, const LoadCorrection& correction,
-                                double own_error) const {
+  /// [world]
+  std::vector<double> corrected(Figure figure, const Corrections& corrections) const {
+    const FigureInWorlds& of = figures_[figure];
+    const LoadCorrection& correction = corrections[figure];
     const SimulatedValue& simulated = own_.requests_per_second_per_replica;
     const boost::math::normal normal;
     // The law behind the answer's own interval.
@@ -353,25 +391,36 @@ class ScenarioOverWorlds {
     const double error = simulated.lo > 0 && std::isfinite(simulated.hi)
                              ? std::log(simulated.hi / simulated.lo) / 2 / boost::math::quantile(student, 1 - tail)
                              : 0;
-    const double factor = std::isfinite(own_error) && own_error > 0 ? own_error : 1;
-    std::vector<double> rates;
-    for (std::size_t w = 0; w < expected.size(); ++w) {
+    const bool is_known = of.answer > 0 && of.own_expected > 0;
+    const double least = of.least(found_.simulated);
+    std::vector<double> values;
+    for (std::size_t w = 0; w < of.expected.size(); ++w) {
       // The simulation's error is that of all scenarios, which share their requests; the scatter is each one's own.
       const double noise = error * boost::math::quantile(student, uniform_of(asked_.seed, w, 0)) +
                            correction.scatter() * boost::math::quantile(normal, uniform_of(asked_.seed, w, 1 + slot()));
-      rates.push_back(factor * correction.at(expected[w]) * std::exp(noise));
+      const double there = of.expected[w];
+      const bool gives = there > 0 && there >= least;
+      const double given = !gives     ? 0
+                           : is_known ? of.answer * correction.at(there / of.own_expected, prompts_[w])
+                                      : there;
+      values.push_back(given * std::exp(noise));
     }
-    return rates;
+    return values;
   }
   std::int64_t slot() const { return static_cast<std::int64_t>(place_); }
 
   const CapacityQuestion& asked_;
-  RequestSets& requests_;
   const core::RunHooks& hooks_;
   const std::vector<CapacityWorld>& worlds_;
+  /// The answer's, and those that it becomes part of.
   ScenarioCapacity& own_;
+  ScenarioInWorlds& found_;
+  ScenarioCapacity covered_;
   CapacityQuestion alone_;
   std::size_t place_;
+  std::array<FigureInWorlds, figure_count> figures_ = {};
+  /// [world]: the most that it takes, requests/s, and seconds of a prompt over those of the answer's own world.
+  std::vector<double> saturated_, prompts_;
 };
 
 // ---- the choice
@@ -453,13 +502,13 @@ CapacityInWorlds in_worlds(const CapacityQuestion& question, CapacityAnswer answ
   std::vector<RequestSets> requests;
   for (std::int64_t thread = 0; thread < threads; ++thread) requests.push_back(requests_of(once));
   found.scenarios.resize(scenarios);
+  std::vector<ScenarioOverWorlds> over;
+  for (std::size_t i = 0; i < scenarios; ++i) over.emplace_back(question, i, hooks, found);
   std::mutex telling;
   std::size_t finished = 0;
   try {
     core::for_each_index(static_cast<std::int64_t>(scenarios), threads, [&](std::int64_t index, std::int64_t thread) {
-      const auto i = static_cast<std::size_t>(index);
-      ScenarioOverWorlds scenario(question, i, requests[static_cast<std::size_t>(thread)], hooks, found);
-      found.scenarios[i] = scenario.run(alternatives);
+      over[static_cast<std::size_t>(index)].run(alternatives, requests[static_cast<std::size_t>(thread)]);
       const std::scoped_lock lock(telling);
       hooks.tell(static_cast<double>(++finished) / static_cast<double>(scenarios));
     });
@@ -469,6 +518,9 @@ CapacityInWorlds in_worlds(const CapacityQuestion& question, CapacityAnswer answ
     for (ScenarioCapacity& scenario : found.answer.scenarios) leave_unknown(scenario);
     return found;
   }
+  Corrections corrections;
+  for (const ScenarioOverWorlds& scenario : over) scenario.tell(corrections);
+  for (ScenarioOverWorlds& scenario : over) scenario.correct(corrections, alternatives);
   choose(question, found);
   return found;
 }

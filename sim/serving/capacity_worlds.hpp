@@ -71,10 +71,11 @@ struct CapacityInWorlds {
 ///      or the larger sqrt(L R S), R being the answer's own share of its saturated load and S what saturates here, at
 ///      most S; without limits S; with clients what the mean batch puts out
 ///
-/// and seven worlds of each alternative, from 2.5% to 97.5% of F in equal steps, are simulated once each, with the
-/// requests and random numbers of the answer. A parabola of ln(simulated) over ln(F) corrects the others, which get the
-/// scatter about it, and the error of the answer's own simulation, as noise, up to what saturates there. Figures at a
-/// load hold their values in the simulated worlds.
+/// and of each scenario and alternative the worlds at 2.5%, 50% and 97.5% of F and at both ends of a prompt's seconds P
+/// are simulated once, with the requests and random numbers of the answer. ln(simulated) = a + b ln(F) + c ln(P), all
+/// over the answer's own and the same for all scenarios, corrects the other worlds, which get the scatter about it, and
+/// the error of the answer's own simulation, as noise, up to what saturates there. Figures at a load hold their values
+/// in the simulated worlds.
 ///
 /// Chosen is the answer's own scenario, unless its expected regret in output per accelerator is over 5% above the least
 /// of those that meet the load: then that one.

@@ -1,84 +1,52 @@
 #pragma once
 
-#include <algorithm>
+#include <Eigen/Dense>
 #include <cmath>
-#include <cstddef>
-#include <limits>
-#include <numeric>
-#include <vector>
 
 namespace specdec::sim {
 
 // Internal header of the library; it is not installed.
 
-/// ln(simulated) over ln(expected): a parabola by least squares, of few points or parallel ones a line.
+/// What simulated worlds give, by what formulas expect of them and by the seconds of a prompt, which the formulas
+/// spread over all tokens alike: least squares, that leave to the formulas what too few worlds tell.
+///
+///   ln(given) = a + b ln(expected) + c ln(prompt),   all over the answer's own world
 class LoadCorrection {
  public:
-  LoadCorrection(const std::vector<double>& expected, const std::vector<double>& simulated) {
-    std::vector<double> x, y;
-    double nothing = 0, something = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      if (simulated[i] > 0 && expected[i] > 0) {
-        x.push_back(std::log(expected[i]));
-        y.push_back(std::log(simulated[i]));
-        something = std::min(something, expected[i]);
-      } else {
-        nothing = std::max(nothing, expected[i]);
-      }
-    }
-    if (x.empty()) return;
-    least_ = nothing > 0 ? std::sqrt(std::min(nothing, something) * something) : 0;
-    fit(x, y);
+  /// A simulated world; ratios to the answer's own, > 0.
+  void add(double expected, double prompt, double given) {
+    const Eigen::Vector3d x = terms(expected, prompt);
+    // Beyond the formulas' own, a = 0, b = 1, c = 0.
+    const double y = std::log(given / expected);
+    products_ += x * x.transpose();
+    moments_ += x * y;
+    squares_ += y * y;
+    count_ += 1;
   }
 
-  /// 0 where it is below what carries any load.
-  double at(double expected) const {
-    return !terms_.empty() && expected > 0 && expected >= least_ ? std::exp(value_at(std::log(expected))) : 0;
+  /// What such a world gives, over the answer's own.
+  double at(double expected, double prompt) const {
+    return expected * std::exp(terms(expected, prompt).dot(solution()));
   }
-  /// Standard deviation of what it does not tell.
-  double scatter() const { return scatter_; }
+
+  /// Standard deviation of ln(given) about it.
+  double scatter() const {
+    if (count_ < 4) return 0;
+    const Eigen::Vector3d b = solution();
+    const double left = squares_ - 2 * b.dot(moments_) + b.dot(products_ * b);
+    return std::sqrt(std::max(0.0, left) / (count_ - 3));
+  }
 
  private:
-  /// By polynomials that are orthogonal over the points.
-  void fit(const std::vector<double>& x, std::vector<double> y) {
-    const auto count = static_cast<double>(x.size());
-    const std::size_t most = x.size() < 5 ? 2 : 3;
-    middle_ = std::accumulate(x.begin(), x.end(), 0.0) / count;
-    double squares = 0, cubes = 0;
-    for (const double one : x) {
-      squares += std::pow(one - middle_, 2);
-      cubes += std::pow(one - middle_, 3);
-    }
-    width_ = squares / count;
-    lean_ = squares > 0 ? cubes / squares : 0;
-    while (terms_.size() < most) {
-      const std::size_t term = terms_.size();
-      double size = 0, product = 0;
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        size += std::pow(polynomial(term, x[i]), 2);
-        product += polynomial(term, x[i]) * y[i];
-      }
-      // The line of points that do not tell it is ln(expected) itself.
-      const double slope = size > 1e-12 ? product / size : term == 1 ? 1 : 0;
-      terms_.push_back(slope);
-      for (std::size_t i = 0; i < x.size(); ++i) y[i] -= slope * polynomial(term, x[i]);
-    }
-    double left = 0;
-    for (const double one : y) left += one * one;
-    if (x.size() > most) scatter_ = std::sqrt(left / (count - static_cast<double>(most)));
-  }
-  double polynomial(std::size_t term, double x) const {
-    const double off = x - middle_;
-    return term == 0 ? 1 : term == 1 ? off : off * off - lean_ * off - width_;
-  }
-  double value_at(double x) const {
-    double value = 0;
-    for (std::size_t term = 0; term < terms_.size(); ++term) value += terms_[term] * polynomial(term, x);
-    return value;
+  static Eigen::Vector3d terms(double expected, double prompt) { return {1, std::log(expected), std::log(prompt)}; }
+  Eigen::Vector3d solution() const {
+    constexpr double ridge = 1e-3;
+    return (products_ + ridge * Eigen::Matrix3d::Identity()).ldlt().solve(moments_);
   }
 
-  std::vector<double> terms_;
-  double middle_ = 0, width_ = 0, lean_ = 0, scatter_ = 0, least_ = 0;
+  Eigen::Matrix3d products_ = Eigen::Matrix3d::Zero();
+  Eigen::Vector3d moments_ = Eigen::Vector3d::Zero();
+  double squares_ = 0, count_ = 0;
 };
 
 }  // namespace specdec::sim

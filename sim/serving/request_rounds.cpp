@@ -76,20 +76,20 @@ std::int64_t RequestRounds::find(std::size_t request, std::vector<RoundSum>& rou
   const SimulatedRequest& asked = requests_[request];
   std::size_t stretch = law_of(request);
   std::int64_t context = asked.prompt_tokens;
-  std::int64_t blocks = blocks_for(context + gamma_);
+  std::int64_t slots = blocks_for(context + gamma_) * block_size_;
   bool was_full = false;
   for (std::int64_t emitted = 1; emitted < asked.output_tokens;) {
     const std::int64_t accepted =
         gamma_ == 0 ? 0 : laws_.accepted(stretch, context, draws_.acceptance(request, emitted), gamma_);
     const std::int64_t tokens = std::min(accepted + 1, asked.output_tokens - emitted);
-    const std::int64_t held = blocks_for(context + 2 * gamma_ + 1);
-    rounds.emplace_back(tokens, was_full, held - blocks);
-    blocks = held;
+    std::int64_t taken = 0;
+    for (; slots < context + 2 * gamma_ + 1; slots += block_size_) ++taken;
+    rounds.emplace_back(tokens, was_full, taken);
     was_full = accepted > 0 && accepted == gamma_;
     context += tokens;
     emitted += tokens;
   }
-  return blocks;
+  return slots / block_size_;
 }
 
 std::span<const RoundSum> RequestRounds::of(std::size_t request) {

@@ -50,8 +50,9 @@ class AcceptanceLaws {
   std::int64_t accepted(std::size_t& stretch, std::int64_t context, double uniform, std::int64_t drafts) const {
     while (stretches_[stretch].below <= context) ++stretch;
     const double* survival = survival_.data() + stretches_[stretch].survival;
+    // They fall, so that those above the uniform are the first ones; a loop to the first one below is mispredicted.
     std::int64_t accepted = 0;
-    while (accepted < drafts && uniform < survival[accepted]) ++accepted;
+    for (std::int64_t draft = 0; draft < drafts; ++draft) accepted += uniform < survival[draft] ? 1 : 0;
     return accepted;
   }
 

@@ -14,7 +14,7 @@ constexpr double usual_percentile = 1.25;
 /// Ratio of the loads between which the slope of an excess is computed.
 constexpr double slope_span = 1.05;
 /// Relative tolerance of the load of a scenario that is like another: its error is corrected with those of others.
-constexpr double tolerance_of_like = 0.03;
+constexpr double tolerance_of_like = 0.1;
 
 }  // namespace
 

@@ -327,7 +327,7 @@ TEST_CASE("times whose queue grows in some world have no upper end, and text and
   CHECK(plain["mean_batch"]["ci95"][1].is_null());
   CHECK_FALSE(plain["requests_per_second_per_replica"]["ci95"][1].is_null());
   const std::string note = plain["ci95_note"];
-  CHECK(std::regex_match(note, std::regex("in [1-9] of ([7-9]|1[4-8]) simulated worlds the load is not carried: .*")));
+  CHECK(std::regex_match(note, std::regex("in [1-9] of ([3-9]|10) simulated worlds the load is not carried: .*")));
   CHECK(json_of(question)["scenarios"][0]["ci95_note"].is_null());
 }
 
@@ -548,7 +548,7 @@ TEST_CASE("the first lines of capacity say in how many worlds drafting saves GPU
   INFO(some);
   CHECK(some.starts_with("1 GPU with 3 draft tokens; without speculation 2 GPUs. Open: "));
   CHECK(std::regex_search(some,
-                          std::regex("drafting saves\\s+GPUs in [23][0-9]% of worlds and needs more in [0-9]+%\\. ")));
+                          std::regex("drafting saves\\s+GPUs in [34][0-9]% of worlds and needs more in [0-9]+%\\. ")));
   const std::string all = first_lines(
       "0.9 --arrival-rate 600 --calibrate batch=64,tpot_ms=7 "
       "--calibrate batch=64,gamma=3,tpot_ms=3,tokens_per_step=3.4");
