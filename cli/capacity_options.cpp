@@ -134,7 +134,7 @@ std::vector<std::int64_t> parse_gammas(const std::string& text) {
 void declare_workload(Options& options, CapacityOptions& o) {
   constexpr const planner::CapacityRanges& legal = planner::capacity_ranges;
   options.group("Workload");
-  options.number("--arrival-rate,--request-rate", o.question.arrival_rate, legal.arrival_rate,
+  options.number("--arrival-rate,--request-rate,--rps", o.question.arrival_rate, legal.arrival_rate,
                  "requests/s of all replicas [that of --requests; else\nwhat one replica can take is answered]");
   options.integer("--concurrency", o.question.concurrency, legal.concurrency,
                   "instead: clients, each of which sends its next request\nwhen its last one has ended");

@@ -178,8 +178,9 @@ struct Cost : Provenance {
   /// A roofline from what the models read and compute and what the hardware can do.
   /// @param hardware  a name of cost::hardware_presets(), or a file
   /// @param model     a name of cost::model_presets(), a config.json, its folder or a GGUF file
+  /// @param options   drafts of the kind eagle without a model are those of the target's published head
   /// @throws QuestionError for an invalid value or name; traces::FileError
-  static Cost of_hardware(const std::string& hardware, const std::string& model, const HardwareOptions& options = {});
+  static Cost of_hardware(const std::string& hardware, const std::string& model, HardwareOptions options = {});
   /// The cost that the words state.
   /// @throws QuestionError for members that do not go together; as the functions above
   static Cost of(const CostWords& words);

@@ -335,6 +335,13 @@ std::string type_source(const cost::PlacedModel& placed) {
   return !stated ? "default" : placed.model.sources.empty() ? "file" : "preset";
 }
 
+/// The published EAGLE-3 head of a target; empty if there is none.
+std::string published_head(const std::string& target) {
+  const cost::ModelSpec* const preset = cost::model_preset(target);
+  const std::string head = preset ? "eagle3-" + preset->name : "";
+  return cost::model_preset(head) != nullptr ? head : "";
+}
+
 cost::PlacedModel placed_draft(const HardwareOptions& o, const cost::PlacedModel& target, Cost& cost) {
   const std::string option = draft_option_of(o.draft, "model");
   cost::PlacedModel draft = target;
@@ -351,7 +358,9 @@ cost::PlacedModel placed_draft(const HardwareOptions& o, const cost::PlacedModel
     }
     draft.model = cost::next_token_module(target.model);
   } else {
-    throw QuestionError(fmt::format("{} is missing: --hardware prices the draft by its architecture", option));
+    const std::string head = published_head(cost.target_model);
+    throw QuestionError(fmt::format("{} is missing: --hardware prices the draft by its architecture; {}", option,
+                                    head.empty() ? "specdec list models names them" : "its EAGLE-3 head is " + head));
   }
   if (o.draft_weight_dtype) draft.weight_type = o.draft_weight_dtype;
   draft.tensor_parallel = o.draft.tensor_parallel.value_or(draft.tensor_parallel);
@@ -438,8 +447,14 @@ std::string without_link(const cost::HardwareSpec& hardware) {
                      hardware.name);
 }
 
-Cost Cost::of_hardware(const std::string& hardware, const std::string& model, const HardwareOptions& o) {
+Cost Cost::of_hardware(const std::string& hardware, const std::string& model, HardwareOptions o) {
   Cost cost;
+  if (o.draft.kind == cost::DraftKind::eagle && !o.draft.model) {
+    if (const std::string head = published_head(model); !head.empty()) {
+      o.draft.model = head;
+      cost.assumptions.push_back({"draft_model", head, "preset"});
+    }
+  }
   cost.draft = o.draft;
   cost.target_model = model;
   cost.kind = draft_kind(o.draft, model, o.known, true);

@@ -1551,7 +1551,8 @@ TEST_CASE("several drafts on one hardware are compared, and its options are refu
   check_refused(base + "--c 0.1", "--c is given, but --hardware prices rounds");
   check_refused("--alpha 0.8 --hardware h200", "--model is missing: --hardware prices it");
   check_refused("--alpha 0.8 --hardware h200 --model llama-3.1-8b",
-                "--draft-model is missing: --hardware prices the draft by its architecture");
+                "--draft-model is missing: --hardware prices the draft by its architecture; its EAGLE-3 head is "
+                "eagle3-llama-3.1-8b");
   check_refused("--alpha 0.8 --hardware nothing --model llama-3.1-8b",
                 "--hardware is nothing, but must be a file or one of `specdec list hardware`");
   check_refused(

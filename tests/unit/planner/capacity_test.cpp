@@ -28,6 +28,14 @@ CapacityQuestion small_question() {
 
 }  // namespace
 
+TEST_CASE("a head that nobody names is the one that was published for its target") {
+  const Cost found = Cost::of_hardware("h100", "llama-3.3-70b", {.draft = {.kind = cost::DraftKind::eagle}});
+  CHECK(found.draft.model == "eagle3-llama-3.3-70b");
+  CHECK_THROWS_AS(Cost::of_hardware("h100", "qwen2.5-7b", {.draft = {.kind = cost::DraftKind::eagle}}),
+                  planner::QuestionError);
+  CHECK_THROWS_AS(Cost::of_hardware("h100", "llama-3.3-70b", {}), planner::QuestionError);
+}
+
 TEST_CASE("capacity on named hardware compares plain decoding with every gamma asked for") {
   const Cost cost = Cost::of_hardware("h100", "llama-3.1-8b", {.draft = {.model = "llama-3.2-1b"}});
   const Capacity answer = planner::capacity(Acceptance::of_rate(0.7), cost, small_question());
