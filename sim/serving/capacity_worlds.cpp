@@ -255,16 +255,16 @@ struct FigureInWorlds {
 
   /// Where less is expected, nothing is given: between what simulated worlds with and without any expect.
   double least(std::span<const std::size_t> worlds) const {
-    double nothing = once > 0 ? 0 : own_expected, something = std::numeric_limits<double>::infinity();
-    if (once > 0 && own_expected > 0) something = own_expected;
-    for (std::size_t i = 0; i < worlds.size(); ++i) {
-      const double there = expected[worlds[i]];
-      if (simulated[i] > 0 && there > 0) {
+    double nothing = 0, something = std::numeric_limits<double>::infinity();
+    const auto look = [&](double there, double given) {
+      if (given > 0 && there > 0) {
         something = std::min(something, there);
       } else {
         nothing = std::max(nothing, there);
       }
-    }
+    };
+    look(own_expected, once);
+    for (std::size_t i = 0; i < worlds.size(); ++i) look(expected[worlds[i]], simulated[i]);
     return nothing > 0 ? std::sqrt(std::min(nothing, something) * something) : 0;
   }
 };
