@@ -584,8 +584,12 @@ def report(points: pd.DataFrame, answers: dict[str, pd.DataFrame]) -> None:
                 )
     for name, found in answers.items():
         if found.tpot_low_ms.notna().any():
+            answered = found.refusal.isna()
             held = [
-                100 * points[f"silicon_{time}_ms"].between(found[f"{time}_low_ms"], found[f"{time}_high_ms"]).mean()
+                100
+                * points[f"silicon_{time}_ms"][answered]
+                .between(found[f"{time}_low_ms"][answered], found[f"{time}_high_ms"][answered])
+                .mean()
                 for time in ("tpot", "ttft")
             ]
             print(f"\n{name}: 95% intervals of times per output token and to the first hold {held[0]:.0f} and {held[1]:.0f}%")
