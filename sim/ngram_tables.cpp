@@ -30,7 +30,7 @@ struct IntegerRange {
 const Tensor& tensor_of(const SafetensorsFile& file, std::string_view name, ElementType type) {
   const Tensor* tensor = file.find(name);
   const std::string expected = fmt::format("a tensor of type {}", name_of(type));
-  if (tensor == nullptr) throw FileError(file.path(), FileError::whole_file(), std::string(name), "missing", expected);
+  if (tensor == nullptr) throw FileError(file.path(), std::string(name), "missing", expected);
   if (tensor->type != type)
     throw FileError(file.path(), FileError::byte(tensor->offset), std::string(name), std::string(name_of(tensor->type)),
                     expected);
@@ -64,14 +64,14 @@ std::string metadata_of(const SafetensorsFile& file, const std::string& key) {
 
 void require_table_metadata(const SafetensorsFile& file, const std::string& key, const std::string& expected) {
   const std::string found = metadata_of(file, key);
-  if (found != expected) throw FileError(file.path(), FileError::whole_file(), "metadata " + key, found, expected);
+  if (found != expected) throw FileError(file.path(), "metadata " + key, found, expected);
 }
 
 double discount_of(const SafetensorsFile& file) {
   const std::string text = metadata_of(file, "discount");
   const auto discount = traces::number_in<double>(text);
   if (discount && 0 <= *discount && *discount <= 1) return *discount;
-  throw FileError(file.path(), FileError::whole_file(), "metadata discount", text, "a number in [0, 1]");
+  throw FileError(file.path(), "metadata discount", text, "a number in [0, 1]");
 }
 
 std::vector<double> unigram_of(const SafetensorsFile& file, const Tensor& counts_tensor) {

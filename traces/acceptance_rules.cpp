@@ -1,7 +1,5 @@
 #include "traces/acceptance_rules.hpp"
 
-#include <array>
-
 namespace specdec::traces {
 
 std::string_view name_of(AcceptanceRule rule) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 #include "traces/owned_batch.hpp"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <system_error>
 #include <unordered_set>
 #include <utility>

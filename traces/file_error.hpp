@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace specdec::traces {
 
@@ -24,6 +25,9 @@ class FileError : public std::runtime_error {
   static Location byte(std::int64_t offset) { return {Location::Kind::byte, offset}; }
 
   FileError(std::filesystem::path path, Location location, std::string field, std::string found, std::string expected);
+  /// Of the whole file.
+  FileError(std::filesystem::path path, std::string field, std::string found, std::string expected)
+      : FileError(std::move(path), {}, std::move(field), std::move(found), std::move(expected)) {}
 
   const std::filesystem::path& path() const noexcept { return path_; }
   Location location() const noexcept { return location_; }

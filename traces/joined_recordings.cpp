@@ -24,8 +24,7 @@ void keep_common(Strings& common, const Strings& own, const TraceMetadata& metad
     const bool open = said == own.end() || said->second == open_value || value == open_value;
     const bool contradicts = !open && said->second != value;
     if (contradicts && metadata.other.count(key) == 0 && key != "tasks") {
-      throw FileError(path, FileError::whole_file(), "the metadata's " + key, said->second,
-                      value + " as in the recordings before it");
+      throw FileError(path, "the metadata's " + key, said->second, value + " as in the recordings before it");
     }
     entry = open || contradicts ? common.erase(entry) : std::next(entry);
   }
@@ -113,8 +112,8 @@ void JoinedRecordings::adopt_tasks(PositionBatch& batch) {
   task_.clear();
   for (const std::int32_t task : batch.task) {
     if (task >= std::ssize(task_ids_)) {
-      throw FileError(sources_[current_]->files().front(), FileError::whole_file(), "task",
-                      fmt::format("{} and has no name", task), "named, as the tasks of the other recordings are");
+      throw FileError(sources_[current_]->files().front(), "task", fmt::format("{} and has no name", task),
+                      "named, as the tasks of the other recordings are");
     }
     task_.push_back(task < 0 ? task : task_ids_[static_cast<std::size_t>(task)]);
   }

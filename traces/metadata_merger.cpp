@@ -21,7 +21,7 @@ void MetadataMerger::add(const std::filesystem::path& path, const TraceMetadata&
       differing_.insert(key);
       continue;
     }
-    sink_(FileError(path, FileError::whole_file(), "metadata " + key, value,
+    sink_(FileError(path, "metadata " + key, value,
                     fmt::format("{}, as {} says", found->second.first, found->second.second.string())));
   }
 }
@@ -30,7 +30,7 @@ void MetadataMerger::add_vocab(const std::filesystem::path& path, std::int64_t v
   const std::string value = fmt::format("{}", vocab);
   const auto [found, inserted] = strings_.try_emplace("vocab_size", value, path);
   if (inserted || found->second.first == value) return;
-  sink_(FileError(path, FileError::whole_file(), "vocabulary", value + " tokens",
+  sink_(FileError(path, "vocabulary", value + " tokens",
                   fmt::format("{}, as in {}", found->second.first, found->second.second.string())));
 }
 
@@ -54,7 +54,7 @@ void MetadataMerger::add_tasks(const std::filesystem::path& path, const std::vec
   const std::size_t shared = std::min(names.size(), task_names_.size());
   for (std::size_t i = 0; i < shared; ++i) {
     if (names[i] == task_names_[i]) continue;
-    sink_(FileError(path, FileError::whole_file(), fmt::format("metadata tasks, name {}", i), names[i],
+    sink_(FileError(path, fmt::format("metadata tasks, name {}", i), names[i],
                     fmt::format("{}, as {} says", task_names_[i], tasks_from_.string())));
     return;
   }

@@ -29,13 +29,13 @@ namespace fs = std::filesystem;
 /// Refuses files of a format that holds one model each, unless they are given as a pair.
 void require_pair(std::span<const fs::path> files, const char* content) {
   if (files.empty()) return;
-  throw UnpairedFile(files.front(), FileError::whole_file(), "file", fmt::format("{} of one model", content),
+  throw UnpairedFile(files.front(), "file", fmt::format("{} of one model", content),
                      "given as a pair, the target's and the draft's");
 }
 
 void refuse_half(const OpenOptions& options, std::string_view format) {
   if (!options.pair()) return;
-  throw FileError(options.target, FileError::whole_file(), "file", fmt::format("{}, no half of a pair", format),
+  throw FileError(options.target, "file", fmt::format("{}, no half of a pair", format),
                   fmt::format("one model's, as NPY, llama.cpp logits and the answers of engines are: {} holds both "
                               "models and is given alone",
                               format));
@@ -102,7 +102,7 @@ std::vector<TraceFormat> all_formats() {
        [](const FileHead& head) { return is_model_recording(head.json()); },
        [](std::span<const fs::path> files, const OpenOptions& options) {
          if (!options.pair()) {
-           throw FileError(files.front(), FileError::whole_file(), "file", "log-probabilities of one model",
+           throw FileError(files.front(), "file", "log-probabilities of one model",
                            "one of two: the target's and the draft's of the same texts");
          }
          return open_paired_recordings(options.target, options.draft);
@@ -134,7 +134,7 @@ TraceFormat format_of(std::span<const fs::path> files, const OpenOptions& option
     }
     if (found == formats.end()) {
       if (recognised_counts(head)) {
-        throw FileError(file, FileError::whole_file(), "content", "counts, which `specdec counters` reads", readable);
+        throw FileError(file, "content", "counts, which `specdec counters` reads", readable);
       }
       head.refuse_format(readable,
                          "a table whose first line names the target's and the draft's column, such as p_logprob and "
@@ -142,7 +142,7 @@ TraceFormat format_of(std::span<const fs::path> files, const OpenOptions& option
     }
     if (first == nullptr) first = &*found;
     if (&*found != first) {
-      throw FileError(file, FileError::whole_file(), "content", std::string(found->name),
+      throw FileError(file, "content", std::string(found->name),
                       fmt::format("{}, as {} is", first->name, files.front().string()));
     }
   }
@@ -170,8 +170,7 @@ FileHead FileHead::of(const fs::path& path) {
   std::ifstream file(from, std::ios::binary);
   if (error || !file) {
     const std::error_code reason = error ? error : std::error_code(errno, std::generic_category());
-    throw FileError(path, FileError::whole_file(), "file", fmt::format("unreadable ({})", reason.message()),
-                    "a readable file");
+    throw FileError(path, "file", fmt::format("unreadable ({})", reason.message()), "a readable file");
   }
   head.size = static_cast<std::int64_t>(size);
   head.bytes.resize(std::min<std::size_t>(longest, size));
@@ -233,7 +232,7 @@ void FileHead::refuse_format(const std::string& formats, std::string_view tables
   const bool every_second =
       bytes.size() > 3 && is_zero(1) != is_zero(0) && is_zero(1) == is_zero(3) && is_zero(0) == is_zero(2);
   if (starts_with("\xff\xfe") || starts_with("\xfe\xff") || every_second)
-    throw FileError(path, FileError::whole_file(), "content", "UTF-16", "UTF-8, " + formats);
+    throw FileError(path, "content", "UTF-16", "UTF-8, " + formats);
   const std::string of_table = table();
   if (!of_table.empty() && !tables.empty()) {
     throw FileError(path, FileError::line(1), "file", of_table, std::string(tables));
@@ -241,12 +240,11 @@ void FileHead::refuse_format(const std::string& formats, std::string_view tables
   constexpr std::string_view own = "\"schema\": \"specdec.";
   if (const std::size_t at = bytes.find(own); at != std::string_view::npos) {
     const std::string named = bytes.substr(at + own.size());
-    throw FileError(path, FileError::whole_file(), "content",
-                    "an answer of specdec " + printable(named.substr(0, named.find('/'))),
+    throw FileError(path, "content", "an answer of specdec " + printable(named.substr(0, named.find('/'))),
                     "the files that it read: inputs.files names them");
   }
   const std::string_view compressed = compression();
-  throw FileError(path, FileError::whole_file(), "content",
+  throw FileError(path, "content",
                   size == 0             ? "empty"
                   : !compressed.empty() ? fmt::format("{}-compressed", compressed)
                                         : fmt::format("in no known format ({})", excerpt()),

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "traces/batch_slice.hpp"

@@ -21,8 +21,7 @@ ShardList::ShardList(std::span<const fs::path> paths, const ReaderOptions& optio
   check_headers();
   if (positions_ > 0) return;
   if (!left_out_) {
-    sink_(
-        FileError(paths.front(), FileError::whole_file(), "trace", "without positions", "at least one position long"));
+    sink_(FileError(paths.front(), "trace", "without positions", "at least one position long"));
   } else if (!options_.on_error) {
     throw *left_out_;
   }
@@ -56,16 +55,15 @@ std::vector<fs::path> ShardList::list_folder(const fs::path& folder) {
       strays.push_back(file);
     }
   }
-  if (error)
-    throw FileError(folder, FileError::whole_file(), "folder", "unreadable (" + error.message() + ")", "readable");
+  if (error) throw FileError(folder, "folder", "unreadable (" + error.message() + ")", "readable");
   std::sort(shards.begin(), shards.end());
   std::sort(strays.begin(), strays.end());
   for (const fs::path& stray : strays) {
-    sink_(FileError(folder, FileError::whole_file(), "entry", stray.filename().string(),
+    sink_(FileError(folder, "entry", stray.filename().string(),
                     "a shard, named *.safetensors: a trace's folder holds nothing else"));
   }
   if (shards.empty()) {
-    sink_(FileError(folder, FileError::whole_file(), "folder", "without shards", "one with *.safetensors files"));
+    sink_(FileError(folder, "folder", "without shards", "one with *.safetensors files"));
   }
   return shards;
 }
@@ -128,7 +126,7 @@ void ShardList::require_same_index(const fs::path& path, const TraceShard& shard
   }
   for (const auto& [name, has, had] : {std::tuple(column::seq, has_seq, has_seq_), {column::pos, has_pos, has_pos_}}) {
     if (has == had) continue;
-    sink_(FileError(path, FileError::whole_file(), name, has ? "present" : "absent",
+    sink_(FileError(path, name, has ? "present" : "absent",
                     fmt::format("{}, as in {}", had ? "present" : "absent", index_from_.string())));
   }
 }

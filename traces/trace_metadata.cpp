@@ -6,7 +6,6 @@
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -102,8 +101,7 @@ class MetadataStrings {
 
   [[noreturn]] void refuse(const char* key, const std::string& value, std::string expected) const {
     std::string found = json(value).dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60);
-    throw FileError(path_, FileError::whole_file(), fmt::format("metadata {}", key), std::move(found),
-                    std::move(expected));
+    throw FileError(path_, fmt::format("metadata {}", key), std::move(found), std::move(expected));
   }
 
   std::map<std::string, std::string> strings_;

@@ -74,7 +74,7 @@ class TraceReader : public PositionSource {
     const ListedShard& entry = list_.shards()[next_++];
     shard_.emplace(entry.path, throw_it);
     if (shard_->positions() != entry.positions) {
-      throw FileError(entry.path, FileError::whole_file(), "file", "another than when it was opened", "left alone");
+      throw FileError(entry.path, "file", "another than when it was opened", "left alone");
     }
     if (entry.positions == 0) return true;
     shard_->file().advise_sequential();

@@ -25,7 +25,7 @@ double take_sum_tolerance(std::map<std::string, std::string>& strings, const cha
   const std::string& text = node.mapped();
   const auto value = number_in<double>(text);
   if (value && 0 <= *value && *value <= largest_sum_tolerance) return *value;
-  throw FileError(path, FileError::whole_file(), fmt::format("metadata {}", key), fmt::format("\"{:.20}\"", text),
+  throw FileError(path, fmt::format("metadata {}", key), fmt::format("\"{:.20}\"", text),
                   fmt::format("a number in [0, {}]", largest_sum_tolerance));
 }
 
@@ -192,7 +192,7 @@ class TraceShard::Binder {
     } else if (have({column::accepted_length})) {
       shard_.tier_ = Tier::accepted_length;
     } else if (shard_.good_) {
-      report(FileError(shard_.file_.path(), FileError::whole_file(), "content", what_there_is(),
+      report(FileError(shard_.file_.path(), "content", what_there_is(),
                        "a trace: p.logits, .logprobs or .probs, or p.topk_ids and p.topk_logprobs, or "
                        "p.token_logprob, and the same of q; or acc_len"));
     }

@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <span>
 #include <stdexcept>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -146,8 +144,8 @@ class TraceWriter::State {
     if (positions_ == 0) require_room(batch, columns);
     if (shard_ && !shard_->takes(batch, columns)) {
       if (single_file_) {
-        throw FileError(path_, FileError::whole_file(), "trace",
-                        fmt::format("of columns that change at position {}", positions_), "a folder of shards, then");
+        throw FileError(path_, "trace", fmt::format("of columns that change at position {}", positions_),
+                        "a folder of shards, then");
       }
       close_shard();
     }
@@ -173,7 +171,7 @@ class TraceWriter::State {
 
   void finish() {
     if (resumed_positions_ + positions_ == 0) {
-      throw FileError(path_, FileError::whole_file(), "trace", "without positions", "at least one position long");
+      throw FileError(path_, "trace", "without positions", "at least one position long");
     }
     close_shard();
   }
@@ -194,12 +192,12 @@ class TraceWriter::State {
   void prepare_folder() {
     std::error_code error;
     if (fs::is_regular_file(folder_, error)) {
-      throw FileError(folder_, FileError::whole_file(), "entry", "a file",
+      throw FileError(folder_, "entry", "a file",
                       "a folder of shards, or have a name that ends in .safetensors and is not there yet");
     }
     made_folder_ = fs::create_directories(folder_, error);
     if (error) {
-      throw FileError(folder_, FileError::whole_file(), "folder", fmt::format("not made ({})", error.message()),
+      throw FileError(folder_, "folder", fmt::format("not made ({})", error.message()),
                       "a folder, or a place where one can be made");
     }
     lock_.emplace(folder_);
@@ -213,7 +211,7 @@ class TraceWriter::State {
         holds_shards = true;
         next_number_ = std::max(next_number_, number_of(file) + 1);
       } else {
-        throw FileError(folder_, FileError::whole_file(), "entry", file.filename().string(),
+        throw FileError(folder_, "entry", file.filename().string(),
                         options_.resume ? "a shard of the trace to go on with" : "absent: the folder is not empty");
       }
     }
@@ -229,8 +227,7 @@ class TraceWriter::State {
     const bool ours =
         stem.starts_with("shard-") && stem.size() == 12 && stem.find_first_not_of("0123456789", 6) == std::string::npos;
     if (!ours) {
-      throw FileError(file, FileError::whole_file(), "name", file.filename().string(),
-                      "as of shard-000000.safetensors");
+      throw FileError(file, "name", file.filename().string(), "as of shard-000000.safetensors");
     }
     return std::stoll(stem.substr(6));
   }
@@ -254,7 +251,7 @@ class TraceWriter::State {
     const double trace = static_cast<double>(missing) * static_cast<double>(bytes) / static_cast<double>(batch.size);
     const double shard = single_file_ ? trace : std::min(trace, static_cast<double>(options_.shard_bytes));
     if (trace + shard <= static_cast<double>(space.available)) return;
-    throw FileError(path_, FileError::whole_file(), "free space", fmt::format("{} bytes", space.available),
+    throw FileError(path_, "free space", fmt::format("{} bytes", space.available),
                     fmt::format("{:.3g} bytes for {} positions", trace + shard, missing));
   }
 
@@ -301,7 +298,7 @@ class TraceWriter::State {
 
 void require_goes_on(const fs::path& path, const TraceMetadata& there, const TraceMetadata& metadata) {
   const auto refuse = [&](const std::string& key, const std::string& found, const std::string& now) {
-    throw FileError(path, FileError::whole_file(), "metadata " + key, found, now + " to be gone on with");
+    throw FileError(path, "metadata " + key, found, now + " to be gone on with");
   };
   const auto strings = to_strings(there);
   const auto require_same = [&](const std::string& key, const std::string& value) {

@@ -164,8 +164,7 @@ class GgufModelReader {
   }
 
   [[noreturn]] static void refuse_tensor(const GgufHeader& header, const GgufTensor& tensor, std::string expected) {
-    throw FileError(header.path(), FileError::whole_file(), "tensor " + traces::printable(tensor.name), "present",
-                    std::move(expected));
+    throw FileError(header.path(), "tensor " + traces::printable(tensor.name), "present", std::move(expected));
   }
 
   void add_tensors(const GgufHeader& header) {
@@ -229,7 +228,7 @@ class GgufModelReader {
 
   void describe_ends() {
     if (model_.embedding_parameters == 0) {
-      throw FileError(first_.path(), FileError::whole_file(), "tensor token_embd.weight", "missing", "present");
+      throw FileError(first_.path(), "tensor token_embd.weight", "missing", "present");
     }
     model_.tied_head = model_.head_parameters == 0;
     if (model_.tied_head) model_.head_parameters = product({model_.vocabulary, model_.width});
@@ -238,8 +237,7 @@ class GgufModelReader {
   void describe_attention(std::size_t index) {
     LayerGroup& block = blocks_[index];
     if (block.dense_parameters == 0) {
-      throw FileError(first_.path(), FileError::whole_file(), fmt::format("tensors of block {}", index), "missing",
-                      "present");
+      throw FileError(first_.path(), fmt::format("tensors of block {}", index), "missing", "present");
     }
     const std::int64_t heads = size_of_layer("attention.head_count", index, std::nullopt);
     block.query_heads = heads;

@@ -1,7 +1,6 @@
 #include "analysis/cost/lookup_cost.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 #include <utility>
 #include <vector>

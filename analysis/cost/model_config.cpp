@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -56,8 +54,7 @@ std::optional<std::int64_t> indexed_bytes(const std::filesystem::path& folder) {
       }
     }
   }
-  throw FileError(path, FileError::whole_file(), "metadata.total_size", "missing or no number of bytes",
-                  "an integer in [1, 2^53)");
+  throw FileError(path, "metadata.total_size", "missing or no number of bytes", "an integer in [1, 2^53)");
 }
 
 /// Reads the file that modelopt writes beside configurations that know nothing of it.
@@ -80,7 +77,7 @@ ModelSpec read_model_file(const std::filesystem::path& path) {
   if (traces::text_of(file.bytes()).substr(0, 4) == "GGUF") return model_spec_from_gguf(path);
   ModelSpec model = model_spec_from_document(traces::text_of(file.bytes()), path);
   if (!has_shape(model)) {
-    throw FileError(path, FileError::whole_file(), "config", "missing", "the model's configuration");
+    throw FileError(path, "config", "missing", "the model's configuration");
   }
   if (model.name.empty()) model.name = name_for(path);
   if (path.filename() == "config.json") {

@@ -333,8 +333,7 @@ LogRounds log_rounds(std::span<const ServingCounts> windows, std::optional<doubl
   }
   for (const auto& [file, any] : steady) {
     if (any) continue;
-    throw FileError(file, FileError::whole_file(), "windows that decode", "none",
-                    "at least one: requests running and tokens put out");
+    throw FileError(file, "windows that decode", "none", "at least one: requests running and tokens put out");
   }
   return log;
 }

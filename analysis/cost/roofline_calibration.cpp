@@ -7,7 +7,6 @@
 #include <numbers>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/cost/replicate_draws.hpp"

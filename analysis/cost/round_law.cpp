@@ -1,6 +1,5 @@
 #include "analysis/cost/round_law.hpp"
 
-#include <cmath>
 #include <numbers>
 
 namespace specdec::cost {

@@ -1,11 +1,9 @@
 #include "analysis/cost/round_posterior.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <numeric>
 #include <tuple>
-#include <utility>
 
 #include "analysis/core/normal_interval.hpp"
 #include "analysis/cost/replicate_draws.hpp"

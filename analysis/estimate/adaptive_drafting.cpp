@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <stdexcept>
 #include <utility>
 
 #include "analysis/core/checks.hpp"

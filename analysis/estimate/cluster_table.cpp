@@ -1,7 +1,6 @@
 #include "analysis/estimate/cluster_table.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "analysis/core/checks.hpp"
 

@@ -1,7 +1,6 @@
 #include "analysis/estimate/length_dependence.hpp"
 
 #include <cmath>
-#include <cstdint>
 #include <vector>
 
 #include "analysis/core/tails.hpp"

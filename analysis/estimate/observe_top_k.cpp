@@ -1,7 +1,6 @@
 #include "analysis/estimate/observing.hpp"
 
 #include <cmath>
-#include <cstddef>
 #include <vector>
 
 #include "analysis/core/parallel.hpp"

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <span>
 
 #include "analysis/estimate/cluster_ratio.hpp"

@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/parallel.hpp"
 #include "analysis/estimate/acceptance_counts.hpp"
-#include "analysis/estimate/cluster_ratio.hpp"
-#include "analysis/estimate/ratio_of_sums.hpp"
 #include "analysis/theory/tokens.hpp"
 
 namespace specdec::estimate {

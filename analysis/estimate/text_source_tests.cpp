@@ -1,9 +1,5 @@
 #include "analysis/estimate/text_source_tests.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 
 namespace specdec::estimate {

@@ -7,8 +7,6 @@
 #include <cstddef>
 #include <limits>
 #include <numeric>
-#include <stdexcept>
-#include <utility>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/parallel.hpp"

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <functional>
 #include <iterator>
-#include <limits>
 
 namespace specdec::estimate {
 namespace {

@@ -1,7 +1,6 @@
 #include "analysis/planning/best_gamma.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "analysis/core/checks.hpp"

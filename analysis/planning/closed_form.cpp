@@ -6,7 +6,6 @@
 #include "analysis/theory/finite_generation.hpp"
 #include "analysis/theory/operations.hpp"
 #include "analysis/theory/oracle.hpp"
-#include "analysis/theory/tokens.hpp"
 #include "analysis/theory/walltime.hpp"
 
 namespace specdec::planning {

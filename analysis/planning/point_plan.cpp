@@ -1,9 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
-#include <utility>
 
 #include "analysis/planning/draft_worlds.hpp"
 

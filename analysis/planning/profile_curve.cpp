@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
-#include <utility>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/theory/tokens.hpp"

@@ -1,7 +1,6 @@
 #include "analysis/planning/replay_columns.hpp"
 
 #include <fmt/format.h>
-#include <algorithm>
 #include <cmath>
 
 namespace specdec::planning {

@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "analysis/estimate/acceptance_curve.hpp"
 #include "analysis/estimate/observations.hpp"
 #include "traces/serving/serving_counts.hpp"
 

@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <iterator>
 #include <stdexcept>
 
 #include "analysis/core/checks.hpp"

@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "analysis/core/checks.hpp"
-#include "analysis/core/state_archive.hpp"
 #include "analysis/planning/best_gamma.hpp"
 #include "analysis/planning/recording_replay.hpp"
 #include "analysis/theory/tokens.hpp"

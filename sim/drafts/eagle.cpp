@@ -36,8 +36,7 @@ void read_head(WeightReader& reader, EagleHead& head) {
 std::shared_ptr<const EagleHead> load_eagle_head(const std::filesystem::path& path,
                                                  std::shared_ptr<const TransformerWeights> target) {
   if (target->config.family != TransformerConfig::Family::llama)
-    throw traces::FileError(path, traces::FileError::whole_file(), "its target", "of the GPT-2 family",
-                            "of the Llama family");
+    throw traces::FileError(path, "its target", "of the GPT-2 family", "of the Llama family");
   auto head = std::make_shared<EagleHead>();
   head->block.config = target->config;
   head->block.config.layers = 1;

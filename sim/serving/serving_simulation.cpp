@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "analysis/core/checks.hpp"
-#include "sim/serving/request_percentiles.hpp"
 #include "sim/serving/serving_run.hpp"
 #include "sim/serving/simulated_workload.hpp"
 

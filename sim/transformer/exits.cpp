@@ -25,8 +25,7 @@ std::shared_ptr<const ExitWeights> load_exits(const std::filesystem::path& path,
   ExitWeights checked;
   walk(checked);
   store.require_nothing_else([](const std::string&) { return false; });
-  if (checked.heads.empty())
-    throw traces::FileError(path, traces::FileError::whole_file(), "exits", "missing", "at least one exit");
+  if (checked.heads.empty()) throw traces::FileError(path, "exits", "missing", "at least one exit");
   auto exits = std::make_shared<ExitWeights>();
   exits->width = config.width;
   reader.begin_reading(exits->matrix_memory);

@@ -28,8 +28,7 @@ Tokenizer Tokenizer::load(const std::filesystem::path& path) {
   auto processor = std::make_unique<Processor>();
   const auto status = processor->sentencepiece.Load(path.string());
   if (!status.ok()) {
-    throw traces::FileError(path, traces::FileError::whole_file(), "tokenizer", "refused (" + status.ToString() + ")",
-                            "a SentencePiece model");
+    throw traces::FileError(path, "tokenizer", "refused (" + status.ToString() + ")", "a SentencePiece model");
   }
   return Tokenizer(std::move(processor));
 }

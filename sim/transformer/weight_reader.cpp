@@ -31,8 +31,7 @@ void require_metadata(const SafetensorsFile& file, const std::string& key, const
                       const std::string& reason = "") {
   const auto entry = file.metadata().find(key);
   const std::string found = entry == file.metadata().end() ? "missing" : entry->second;
-  if (found != expected)
-    throw FileError(file.path(), FileError::whole_file(), "metadata " + key, found, expected + reason);
+  if (found != expected) throw FileError(file.path(), "metadata " + key, found, expected + reason);
 }
 
 }  // namespace
@@ -84,8 +83,7 @@ void TensorStore::open_shards(const std::filesystem::path& folder, const WeightM
   }
   for (const auto& [name, shard] : map) {
     if (!has(name)) {
-      throw FileError(folder / shard, FileError::whole_file(), name, "missing",
-                      "in this file, as model.safetensors.index.json says");
+      throw FileError(folder / shard, name, "missing", "in this file, as model.safetensors.index.json says");
     }
   }
 }
@@ -93,18 +91,17 @@ void TensorStore::open_shards(const std::filesystem::path& folder, const WeightM
 TensorStore::WeightMap TensorStore::read_weight_map(const std::filesystem::path& path) {
   const traces::MappedFile file(path);
   const auto refuse_twice = [&](const std::string& key) {
-    throw FileError(path, FileError::whole_file(), traces::printable(key), "there twice", "there once in its object");
+    throw FileError(path, traces::printable(key), "there twice", "there once in its object");
   };
   const json document = json::parse(traces::text_of(file.bytes()), traces::unique_keys(refuse_twice), false);
   if (!document.is_object() || !document.contains("weight_map") || !document["weight_map"].is_object()) {
-    throw FileError(path, FileError::whole_file(), "weight_map", "missing", "an object from tensor to file name");
+    throw FileError(path, "weight_map", "missing", "an object from tensor to file name");
   }
   WeightMap map;
   for (const auto& [name, shard] : document["weight_map"].items()) {
     const std::string value = shard.is_string() ? shard.get<std::string>() : "";
     if (value.empty() || std::filesystem::path(value).filename() != value) {
-      throw FileError(path, FileError::whole_file(), "weight_map." + name,
-                      shard.dump(-1, ' ', true, json::error_handler_t::replace),
+      throw FileError(path, "weight_map." + name, shard.dump(-1, ' ', true, json::error_handler_t::replace),
                       "the name of a file in the same folder");
     }
     map.emplace(name, value);
@@ -115,7 +112,7 @@ TensorStore::WeightMap TensorStore::read_weight_map(const std::filesystem::path&
 void TensorStore::require(const std::string& name, const TensorShape& shape) {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) {
-    throw FileError(path_, FileError::whole_file(), name, "missing", "a tensor of shape " + traces::shape_text(shape));
+    throw FileError(path_, name, "missing", "a tensor of shape " + traces::shape_text(shape));
   }
   const Entry& entry = found->second;
   if (entry.tensor->shape != shape) {
@@ -134,8 +131,7 @@ std::vector<Token> TensorStore::known_tokens(std::optional<std::int64_t> count, 
   std::vector<Token> tokens;
   if (count == vocab_size || (!count && !has("d2t"))) return tokens;
   const auto found = tensors_.find("d2t");
-  if (found == tensors_.end())
-    throw FileError(path_, FileError::whole_file(), "d2t", "missing", "the tokens that the draft knows");
+  if (found == tensors_.end()) throw FileError(path_, "d2t", "missing", "the tokens that the draft knows");
   const auto& [tensor, file] = found->second;
   if (tensor->type != traces::ElementType::i64)
     refuse(*file, *tensor, "dtype", std::string(name_of(tensor->type)), "I64");

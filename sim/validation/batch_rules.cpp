@@ -1,7 +1,6 @@
 #include "sim/validation/batch_rules.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace specdec::validation {
 namespace {

@@ -1,7 +1,6 @@
 #include "sim/validation/method_timing.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <utility>
 

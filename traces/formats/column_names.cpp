@@ -1,6 +1,5 @@
 #include "traces/formats/column_names.hpp"
 
-#include <algorithm>
 #include <array>
 #include <string>
 

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "traces/file_error.hpp"
@@ -32,7 +30,7 @@ json parse_config(std::string_view text, const std::filesystem::path& where) {
   constexpr int deepest = 64;
   constexpr std::size_t longest_mib = 64;
   const auto error = [&](std::string field, std::string found, std::string expected) {
-    return FileError(where, FileError::whole_file(), std::move(field), std::move(found), std::move(expected));
+    return FileError(where, std::move(field), std::move(found), std::move(expected));
   };
   if (text.size() >> 20U >= longest_mib)
     throw error("document", fmt::format("{} MiB long", text.size() >> 20U), fmt::format("below {} MiB", longest_mib));
@@ -58,7 +56,7 @@ ConfigFields::ConfigFields(std::filesystem::path path, const json& object, std::
     : path_(std::move(path)), object_(object), prefix_(std::move(prefix)) {}
 
 void ConfigFields::refuse(std::string_view name, std::string found, std::string expected) const {
-  throw FileError(path_, FileError::whole_file(), prefix_ + std::string(name), std::move(found), std::move(expected));
+  throw FileError(path_, prefix_ + std::string(name), std::move(found), std::move(expected));
 }
 
 bool ConfigFields::is_object(std::string_view name) const {

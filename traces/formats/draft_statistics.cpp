@@ -67,7 +67,7 @@ TimingTable draft_statistics(const std::filesystem::path& path, std::string_view
   table.format = "llama.cpp statistics";
   for (auto& [name, pass] : last_passes(path, text)) table.passes.push_back(std::move(pass));
   if (table.passes.empty()) {
-    throw FileError(path, FileError::whole_file(), std::string(durations), "of no draft that is a model and drafted",
+    throw FileError(path, std::string(durations), "of no draft that is a model and drafted",
                     "of one, whose steps take time");
   }
   for (const TimedPass& pass : table.passes) {

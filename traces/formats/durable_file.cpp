@@ -20,8 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t memory_limit = std::size_t{1} << 20U;
 
 [[noreturn]] void throw_not_writable(const fs::path& path) {
-  throw FileError(path, FileError::whole_file(), "file",
-                  "not writable (" + std::generic_category().message(errno) + ")", "writable");
+  throw FileError(path, "file", "not writable (" + std::generic_category().message(errno) + ")", "writable");
 }
 
 /// Locks the descriptor's target exclusively until it is closed; false if another holds the lock. A target that cannot
@@ -29,7 +28,7 @@ constexpr std::size_t memory_limit = std::size_t{1} << 20U;
 bool lock(const Descriptor& file) { return ::flock(file.number(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 [[noreturn]] void refuse_second_writer(const fs::path& path, const char* what) {
-  throw FileError(path, FileError::whole_file(), what, "being written by another run", "written by one at a time");
+  throw FileError(path, what, "being written by another run", "written by one at a time");
 }
 
 bool stands_at(const Descriptor& file, const fs::path& path) {

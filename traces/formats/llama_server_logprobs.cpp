@@ -1,9 +1,5 @@
 #include "traces/formats/response_formats.hpp"
 
-#include <fmt/format.h>
-
-#include <limits>
-
 namespace specdec::traces {
 namespace {
 

@@ -136,7 +136,7 @@ class LogitsFile {
     throw FileError(path_, FileError::byte(offset), std::move(field), std::move(found), std::move(expected));
   }
   [[noreturn]] void refuse_size(std::string expected) const {
-    throw FileError(path_, FileError::whole_file(), "file size", fmt::format("{} bytes", size()), std::move(expected));
+    throw FileError(path_, "file size", fmt::format("{} bytes", size()), std::move(expected));
   }
 
   std::int64_t size() const { return static_cast<std::int64_t>(file_.bytes().size()); }

@@ -16,8 +16,7 @@ namespace specdec::traces {
 namespace {
 
 [[noreturn]] void throw_unreadable(const std::filesystem::path& path) {
-  throw FileError(path, FileError::whole_file(), "file", "unreadable (" + std::generic_category().message(errno) + ")",
-                  "a readable file");
+  throw FileError(path, "file", "unreadable (" + std::generic_category().message(errno) + ")", "a readable file");
 }
 
 }  // namespace
@@ -27,7 +26,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   struct stat status {};
   if (!file.is_open() || ::fstat(file.number(), &status) != 0) throw_unreadable(path);
   if (!S_ISREG(status.st_mode)) {
-    throw FileError(path, FileError::whole_file(), "file", "not a regular file", "a regular file");
+    throw FileError(path, "file", "not a regular file", "a regular file");
   }
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) return;

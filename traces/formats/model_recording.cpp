@@ -39,7 +39,7 @@ ModelRecording::ModelRecording(const std::filesystem::path& path) : file_(path) 
   while (reader_.size() == 0 && read_document()) {
   }
   if (reader_.size() == 0) {
-    throw FileError(path, FileError::whole_file(), "file", "empty", "at least one response with log-probabilities");
+    throw FileError(path, "file", "empty", "at least one response with log-probabilities");
   }
   space_ = reader_.texts().front().space;
   generated_ = reader_.texts().front().generated;

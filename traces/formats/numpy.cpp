@@ -177,8 +177,8 @@ class NumpySource : public PositionSource {
 
   FileError refusal(std::int64_t position, Role role, std::string found, std::string expected) const override {
     const NpyArray& array = (role == Role::target ? target_ : draft_).array();
-    return {array.path(), FileError::whole_file(), printable(array.name()) + ": " + ModelArray::row_name(position),
-            std::move(found), std::move(expected)};
+    return {array.path(), printable(array.name()) + ": " + ModelArray::row_name(position), std::move(found),
+            std::move(expected)};
   }
 
  private:
@@ -313,14 +313,14 @@ class NumpySource : public PositionSource {
 RowSpace space_of(const std::filesystem::path& path, const std::string& name, const ArrayNames& options) {
   const auto named = space_named_in(name);
   if (named && options.space && *named != *options.space) {
-    throw FileError(path, FileError::whole_file(), printable(name), fmt::format("{} by name", name_of(*named)),
+    throw FileError(path, printable(name), fmt::format("{} by name", name_of(*named)),
                     fmt::format("{}, as asked for", name_of(*options.space)));
   }
   if (named) return *named;
   if (options.space) return *options.space;
   if (name == "p" || name == "q") return RowSpace::probabilities;
   throw FileError(
-      path, FileError::whole_file(), printable(name), "a name that does not say what the numbers are",
+      path, printable(name), "a name that does not say what the numbers are",
       "one that ends in _probs, _logprobs or _logits (or --numbers says probabilities, logprobs or logits)");
 }
 
@@ -343,7 +343,7 @@ class ArchiveReader {
 
  private:
   [[noreturn]] void refuse(std::string field, std::string found, std::string expected) const {
-    throw FileError(archive_->path(), FileError::whole_file(), std::move(field), std::move(found), std::move(expected));
+    throw FileError(archive_->path(), std::move(field), std::move(found), std::move(expected));
   }
 
   static std::string array_name(const ArchivedBytes& entry) {

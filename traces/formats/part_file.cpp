@@ -50,7 +50,7 @@ class PartBytes {
   PartBytes(const std::filesystem::path& path, std::string_view bytes) : path_(path), left_(bytes) {}
 
   [[noreturn]] void refuse(std::string found, std::string expected) const {
-    throw FileError(path_, FileError::whole_file(), "part", std::move(found), std::move(expected));
+    throw FileError(path_, "part", std::move(found), std::move(expected));
   }
 
   std::string_view take(std::uint64_t size) {
@@ -124,7 +124,7 @@ std::string part_file_bytes(const PartFile& part) {
 void write_part_file(const std::filesystem::path& path, const PartFile& part) {
   // A file that takes the name of a device would end the device.
   if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path))
-    throw FileError(path, FileError::whole_file(), "part", "a device, a pipe or a folder", "a new or regular file");
+    throw FileError(path, "part", "a device, a pipe or a folder", "a new or regular file");
   const std::string bytes = part_file_bytes(part);
   DurableFile file(path);
   file.write(std::as_bytes(std::span(bytes)));

@@ -67,7 +67,7 @@ class PositionTraces : public PositionSource {
  public:
   PositionTraces(const std::filesystem::path& path, const ArrayNames& options) : file_(path) {
     if (!file_.next()) {
-      throw FileError(path, FileError::whole_file(), "file", "empty", "an object for each sequence");
+      throw FileError(path, "file", "empty", "an object for each sequence");
     }
     key_ = choose_draft(options.draft_array);
     metadata_.draft_kind = key_.substr(position_trace_draft_prefix.size());

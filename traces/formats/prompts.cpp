@@ -1,8 +1,5 @@
 #include "traces/formats/prompts.hpp"
 
-#include <fmt/format.h>
-
-#include <string>
 #include <string_view>
 
 #include "traces/file_error.hpp"
@@ -69,7 +66,7 @@ std::vector<Prompt> read_prompts(const std::filesystem::path& path) {
   } else {
     for (JsonLines file(path); file.next();) prompts.push_back(prompt_in(file));
   }
-  if (prompts.empty()) throw FileError(path, FileError::whole_file(), "file", "empty", "at least one prompt");
+  if (prompts.empty()) throw FileError(path, "file", "empty", "at least one prompt");
   return prompts;
 }
 

@@ -2,8 +2,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
 
 #include "traces/position_source.hpp"

@@ -42,7 +42,7 @@ class RequestRecord : public PositionSource {
  public:
   explicit RequestRecord(const std::filesystem::path& path) : file_(path) {
     if (!file_.next()) {
-      throw FileError(path, FileError::whole_file(), "file", "empty", "a first line with format and version");
+      throw FileError(path, "file", "empty", "a first line with format and version");
     }
     metadata_ = read_metadata(file_);
   }

@@ -177,12 +177,11 @@ class RequestReader {
 RequestTrace read_request_trace(const fs::path& path) {
   const KeptStreams streams;
   const FileHead head = FileHead::of(path);
-  if (head.folder) throw FileError(path, FileError::whole_file(), "path", "a folder", "a file");
+  if (head.folder) throw FileError(path, "path", "a folder", "a file");
   if (!head.compression().empty()) head.refuse_format("a table of requests");
   RequestTrace trace = RequestReader(head).read();
   trace.path = path;
-  if (trace.requests.empty())
-    throw FileError(path, FileError::whole_file(), "the number of requests", "0", "1 or more");
+  if (trace.requests.empty()) throw FileError(path, "the number of requests", "0", "1 or more");
   return trace;
 }
 

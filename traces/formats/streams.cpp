@@ -13,10 +13,7 @@
 #include <map>
 #include <mutex>
 #include <span>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "traces/file_error.hpp"
 #include "traces/formats/descriptor.hpp"
@@ -27,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const fs::path& stream, const std::string& what, const std::string& expected) {
-  throw FileError(stream, FileError::whole_file(), "file", what, expected);
+  throw FileError(stream, "file", what, expected);
 }
 
 std::string reason() { return std::generic_category().message(errno); }

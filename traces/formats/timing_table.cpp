@@ -200,7 +200,7 @@ class Interpreter {
 
   TimingTable finish() {
     if (table_.passes.empty()) {
-      throw FileError(rows_.path, FileError::whole_file(), "the number of usable timings", "0", "1 or more");
+      throw FileError(rows_.path, "the number of usable timings", "0", "1 or more");
     }
     return std::move(table_);
   }
@@ -446,9 +446,9 @@ class LlamaBatchedBench : public Interpreter {
 };
 
 void require_table(const FileHead& head) {
-  if (head.folder) throw FileError(head.path, FileError::whole_file(), "path", "a folder", "a file");
+  if (head.folder) throw FileError(head.path, "path", "a folder", "a file");
   if (head.size > largest_table) {
-    throw FileError(head.path, FileError::whole_file(), "size", fmt::format("{} bytes", head.size),
+    throw FileError(head.path, "size", fmt::format("{} bytes", head.size),
                     fmt::format("at most {} bytes", largest_table));
   }
   if (!head.compression().empty()) head.refuse_format(std::string(readable_times));
@@ -457,8 +457,7 @@ void require_table(const FileHead& head) {
 TableRows rows_of(const FileHead& head, std::string_view content) {
   if (!head.json().empty()) return recorded_rows(head);
   if (content.find("INSERT INTO llama_bench ") != std::string_view::npos) {
-    throw FileError(head.path, FileError::whole_file(), "content", "what llama-bench -o sql wrote",
-                    "of llama-bench -o csv, json, jsonl or md");
+    throw FileError(head.path, "content", "what llama-bench -o sql wrote", "of llama-bench -o csv, json, jsonl or md");
   }
   if (content.starts_with('|') || content.find("\n|") != std::string_view::npos) return printed_rows(head, content);
   return recorded_rows(head);
@@ -488,11 +487,11 @@ TimingTable read_timing_table(const fs::path& path) {
   const std::string_view content = text_of(file.bytes());
   constexpr std::size_t longest_mib = 64;
   if (content.size() >> 20U >= longest_mib)
-    throw FileError(path, FileError::whole_file(), "table", fmt::format("{} MiB long", content.size() >> 20U),
+    throw FileError(path, "table", fmt::format("{} MiB long", content.size() >> 20U),
                     fmt::format("below {} MiB", longest_mib));
   if (head.json().empty() && has_draft_statistics(content)) return draft_statistics(path, content);
   const TableRows rows = rows_of(head, content);
-  if (rows.rows.empty()) throw FileError(path, FileError::whole_file(), "the number of timings", "0", "1 or more");
+  if (rows.rows.empty()) throw FileError(path, "the number of timings", "0", "1 or more");
   const TableRow& first = rows.rows.front();
   if (first.has("pl") || first.has("S_TG t/s")) return LlamaBatchedBench(rows).finish();
   if (first.has("n_prompt") || first.has("t/s")) return LlamaBench(rows).finish();

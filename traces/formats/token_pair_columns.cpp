@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "traces/formats/json_fields.hpp"
 #include "traces/formats/log_probability.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <utility>
@@ -69,8 +68,7 @@ class JsonPairs final : public TokenPairSource<JsonLines> {
  public:
   JsonPairs(const std::filesystem::path& path, const ArrayNames& options)
       : TokenPairSource(path, options), keys_(names_) {
-    if (!next_record())
-      throw FileError(path, FileError::whole_file(), "file", "empty", "an object for each token or sequence");
+    if (!next_record()) throw FileError(path, "file", "empty", "an object for each token or sequence");
     decide_spaces();
   }
 

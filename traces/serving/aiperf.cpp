@@ -1,11 +1,7 @@
-#include <fmt/format.h>
 
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 

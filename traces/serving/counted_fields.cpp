@@ -237,7 +237,7 @@ void each_document(JsonLines& file, ServingCounts& counts, std::string_view expe
     counts.line = file.line();
     take(CountedFields(file));
   }
-  if (!any) throw FileError(file.path(), FileError::whole_file(), "file", "empty", std::string(expected));
+  if (!any) throw FileError(file.path(), "file", "empty", std::string(expected));
 }
 
 void set_label(ServingCounts& counts, std::string_view name, std::optional<std::string_view> value) {

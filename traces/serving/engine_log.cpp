@@ -115,7 +115,7 @@ class LogReader {
     of_.llamacpp.finish();
     if (of_.found.taken() || of_.found.any_window()) return;
     throw FileError(
-        of_.found.path(), FileError::whole_file(), "content",
+        of_.found.path(), "content",
         of_.found.speculates() ? "an engine's log in which nothing was drafted"
                                : "an engine's log without speculative decoding",
         "a log with lines of vLLM's SpecDecoding metrics, SGLang's accept len, llama.cpp's draft acceptance or "

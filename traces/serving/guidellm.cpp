@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -89,8 +88,7 @@ class GuidellmReport {
       benchmarks += report.each("benchmarks", [&](const CountedFields& benchmark) { read_benchmark(benchmark); });
     }
     if (benchmarks > 0) return;
-    throw FileError(file_.path(), FileError::whole_file(), "benchmarks", "missing or empty",
-                    "the list of a report's benchmarks");
+    throw FileError(file_.path(), "benchmarks", "missing or empty", "the list of a report's benchmarks");
   }
 
  private:

@@ -87,7 +87,7 @@ void read_iterations(std::span<const std::filesystem::path> files, const CountsS
       sink.take(counts);
     }
     if (any) continue;
-    throw FileError(path, FileError::whole_file(), std::string(stats_key),
+    throw FileError(path, std::string(stats_key),
                     fmt::format("null or without drafts in all of {} iterations", iterations),
                     "given where an iteration drafted");
   }

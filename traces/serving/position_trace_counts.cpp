@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,7 +25,7 @@ constexpr std::string_view position_traces_format = "position traces";
 /// The drafts that the first line has lengths of.
 std::vector<std::string> drafts_of(const std::filesystem::path& path) {
   JsonLines file(path);
-  if (!file.next()) throw FileError(path, FileError::whole_file(), "file", "empty", "an object for each sequence");
+  if (!file.next()) throw FileError(path, "file", "empty", "an object for each sequence");
   std::vector<std::string> drafts;
   for (const auto [key, value] : read_object(file, file.document(), {"line"})) {
     if (!key.starts_with(position_trace_draft_prefix) || !value.is_object()) continue;

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <string>
-#include <utility>
 
 #include "traces/formats/json_fields.hpp"
 #include "traces/formats/json_lines.hpp"

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <cmath>
 #include <utility>
@@ -168,7 +167,7 @@ void read_scrape(const fs::path& path, ScrapedSeries& series) {
                       "a sample `NAME{LABELS} VALUE` or a comment");
     }
   }
-  if (!has_samples) throw FileError(path, FileError::whole_file(), "number of samples", "0", "1 or more");
+  if (!has_samples) throw FileError(path, "number of samples", "0", "1 or more");
 }
 
 void read_scrapes(std::span<const fs::path> files, const CountsSink& sink) {

@@ -1,8 +1,6 @@
 #include "traces/serving/read_serving_counts.hpp"
 #include "traces/serving/counts_formats.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -10,7 +8,6 @@
 #include "traces/file_error.hpp"
 #include "traces/formats/json_fields.hpp"
 #include "traces/formats/streams.hpp"
-#include "traces/open_trace.hpp"
 
 namespace specdec::traces {
 namespace {
@@ -50,7 +47,7 @@ void refuse_summaries(const FileHead& head) {
   const auto has = [&](std::string_view key) { return mentions_key(head.json(), key); };
   if (head.json().empty() || !(has("accept_length") || has("mean_accept_length") || has("conditional_accept_rates")))
     return;
-  throw FileError(head.path, FileError::whole_file(), "content", "a JSON summary in no known format",
+  throw FileError(head.path, "content", "a JSON summary in no known format",
                   "a table of runs with its figures: concurrency, gamma, output_tokens_per_second, tokens_per_step, or "
                   "num_drafts, num_draft_tokens, num_accepted_tokens");
 }
@@ -58,15 +55,14 @@ void refuse_summaries(const FileHead& head) {
 std::size_t index_of_format(const fs::path& file, std::span<const CountsFormat> formats) {
   const FileHead head = FileHead::of(file);
   if (head.folder) {
-    throw FileError(file, FileError::whole_file(), "file", "a folder", std::string(readable));
+    throw FileError(file, "file", "a folder", std::string(readable));
   }
   const bool is_text = head.size > 0 && head.compression().empty();
   const auto found = std::find_if(formats.begin(), formats.end(),
                                   [&](const CountsFormat& f) { return is_text && f.recognises(head); });
   if (found != formats.end()) return static_cast<std::size_t>(found - formats.begin());
   if (head.size > 0 && recognised_trace(head)) {
-    throw FileError(file, FileError::whole_file(), "content", "a recording, which `specdec analyze` reads",
-                    std::string(readable));
+    throw FileError(file, "content", "a recording, which `specdec analyze` reads", std::string(readable));
   }
   if (is_text) refuse_summaries(head);
   head.refuse_format(std::string(readable), tables_of_counts);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <functional>
 #include <optional>
 #include <string>
@@ -11,7 +10,6 @@
 
 #include "traces/file_error.hpp"
 #include "traces/formats/json_fields.hpp"
-#include "traces/formats/printable.hpp"
 #include "traces/serving/counts_formats.hpp"
 #include "traces/serving/request_counts.hpp"
 #include "traces/serving/sglang_arguments.hpp"
@@ -167,7 +165,7 @@ class ResponseUnits {
   void end_file(std::string_view wanted) {
     const std::filesystem::path& path = counts_.file;
     if (documents_ == 0) {
-      throw FileError(path, FileError::whole_file(), "file", "empty", fmt::format("responses with {}", wanted));
+      throw FileError(path, "file", "empty", fmt::format("responses with {}", wanted));
     }
     const auto warn = [&](std::int64_t count, const char* code, const std::string& what) {
       if (count > 0) sink_.warn({code, fmt::format("{}: {} {}", path.string(), count, what)});
@@ -178,7 +176,7 @@ class ResponseUnits {
          "requests have the id of one before them and say something else: all count, and intervals are too narrow "
          "where they are one request");
     if (taken_ + repeated_ == 0) {
-      throw FileError(path, FileError::whole_file(), std::string(wanted),
+      throw FileError(path, std::string(wanted),
                       fmt::format("missing or without rounds in all of {} documents", documents_),
                       "given where a request speculated");
     }

@@ -6,7 +6,6 @@
 #include <map>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "traces/file_error.hpp"
@@ -335,7 +334,7 @@ void read_tables(std::span<const std::filesystem::path> files, const CountsSink&
     counts.labels.clear();
     const MappedFile file(path);
     if (file.bytes().size() > longest_table) {
-      throw FileError(path, FileError::whole_file(), "table of runs", fmt::format("{} bytes long", file.bytes().size()),
+      throw FileError(path, "table of runs", fmt::format("{} bytes long", file.bytes().size()),
                       fmt::format("at most {}", longest_table));
     }
     std::size_t runs = 0;
@@ -348,7 +347,7 @@ void read_tables(std::span<const std::filesystem::path> files, const CountsSink&
       RunTable(table, counts, sink).read();
       runs += table.rows.size();
     }
-    if (runs == 0) throw FileError(path, FileError::whole_file(), "the number of runs", "0", "1 or more");
+    if (runs == 0) throw FileError(path, "the number of runs", "0", "1 or more");
   }
 }
 

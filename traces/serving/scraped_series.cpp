@@ -7,7 +7,6 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <utility>
 
 #include "traces/file_error.hpp"
 #include "traces/formats/printable.hpp"
@@ -432,8 +431,7 @@ void ScrapedSeries::hand_over(const fs::path& file, const CountsSink& sink) {
   join_gauges();
   join_positions(sink);
   if (sets_.empty()) {
-    throw FileError(file, FileError::whole_file(), "content",
-                    fmt::format("metrics without speculative decoding ({} other samples)", others_),
+    throw FileError(file, "content", fmt::format("metrics without speculative decoding ({} other samples)", others_),
                     "metrics with series such as vllm:spec_decode_num_drafts_total (or llamacpp:, lmdeploy:), "
                     "sglang:spec_verify_calls_total, trtllm_spec_decode_* or rapid_mlx_spec_decode_*");
   }
@@ -448,8 +446,8 @@ void ScrapedSeries::hand_over(const fs::path& file, const CountsSink& sink) {
     const bool alone = windows && scrapes[i].size() == 1;
     const Snapshot& first = scrapes[i].front();
     if (alone && !first.time_s && first.scrape < scrape_) {
-      throw FileError(files_.back(), FileError::whole_file(), fmt::format("series of {}", labels_text(sets_[i].labels)),
-                      "missing", fmt::format("given, as by {}: the file may be cut off", place(first)));
+      throw FileError(files_.back(), fmt::format("series of {}", labels_text(sets_[i].labels)), "missing",
+                      fmt::format("given, as by {}: the file may be cut off", place(first)));
     }
     const bool taken = hand_over(sets_[i], scrapes[i], sink);
     if (taken && alone) {
@@ -461,7 +459,7 @@ void ScrapedSeries::hand_over(const fs::path& file, const CountsSink& sink) {
   }
   if (any) return;
   throw FileError(
-      file, FileError::whole_file(), "every counter of speculative decoding", windows ? "the same in all scrapes" : "0",
+      file, "every counter of speculative decoding", windows ? "the same in all scrapes" : "0",
       windows ? "higher in a later scrape: nothing was drafted in between" : "above 0: nothing was drafted yet");
 }
 

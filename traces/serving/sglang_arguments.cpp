@@ -1,6 +1,5 @@
 #include "traces/serving/sglang_arguments.hpp"
 
-#include <array>
 #include <string_view>
 
 namespace specdec::traces {

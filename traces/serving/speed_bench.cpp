@@ -1,9 +1,7 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -138,8 +136,8 @@ class SpeedBenchRun {
   void warn_or_refuse() const {
     const std::filesystem::path& path = file_.path();
     if (taken_ == 0) {
-      throw FileError(path, FileError::whole_file(), "results[].draft_n",
-                      fmt::format("missing or 0 in all of {} results", results_), "above 0 where a request speculated");
+      throw FileError(path, "results[].draft_n", fmt::format("missing or 0 in all of {} results", results_),
+                      "above 0 where a request speculated");
     }
     if (failed_ > 0) {
       sink_.warn({"failed_left_out",

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <string>
 #include <vector>
 
 #include "traces/file_error.hpp"

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "analysis/cost/constant_cost.hpp"
+#include "analysis/planning/best_gamma.hpp"
 #include "analysis/planning/closed_form.hpp"
 #include "analysis/planning/draft_worlds.hpp"
 #include "analysis/planning/profile_curve.hpp"
