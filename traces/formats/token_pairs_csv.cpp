@@ -36,7 +36,7 @@ class CsvPairs final : public TokenPairSource<CsvRecords> {
  private:
   void read_header() {
     if (!records_.next()) {
-      throw FileError(records_.path(), FileError::whole_file(), "file", "empty", "a line of column names");
+      throw FileError(records_.path(), "file", "empty", "a line of column names");
     }
     for (const std::string_view name : records_.fields()) order_.push_back(names_.add(without_spaces(name)));
     if (const auto error = names_.error()) records_.refuse(error->field, error->found, error->expected);
@@ -46,7 +46,7 @@ class CsvPairs final : public TokenPairSource<CsvRecords> {
 
   std::optional<RowSpace> space_shown(PairColumn model) const override {
     check_length();
-    return space_shown_by(number(model, field_of(model)));
+    return space_shown_by(number(model));
   }
 
   void check_length() const {
@@ -69,12 +69,14 @@ class CsvPairs final : public TokenPairSource<CsvRecords> {
     refuse(column, text.empty() ? "empty" : printable(text), std::move(expected));
   }
 
-  double number(PairColumn column, std::string_view text) const {
-    const auto value = double_in(text);
-    if (!value) refuse_text(column, text, "a number");
+  double number(PairColumn column) const {
+    const auto value = double_in(field_of(column));
+    if (!value) refuse_text(column, field_of(column), "a number");
     return *value;
   }
-  std::int64_t integer(PairColumn column, std::string_view text, std::int64_t if_empty) const {
+
+  std::int64_t integer(PairColumn column, std::int64_t if_empty) const {
+    const std::string_view text = field_of(column);
     if (text.empty()) return if_empty;
     const auto value = number_in<std::int64_t>(text);
     if (!value) refuse_text(column, text, "an integer");
@@ -84,46 +86,18 @@ class CsvPairs final : public TokenPairSource<CsvRecords> {
   void append_row() override {
     check_length();
     PairRow row;
-    for (std::size_t i = 0; i < order_.size(); ++i) {
-      if (order_[i]) read_field(*order_[i], without_spaces(records_.fields()[i]), row);
-    }
+    row.target = number(PairColumn::target);
+    row.draft = number(PairColumn::draft);
+    if (!field_of(PairColumn::overlap).empty()) row.overlap = number(PairColumn::overlap);
+    if (names_.has(PairColumn::sequence)) row.label = field_of(PairColumn::sequence);
+    row.task = field_of(PairColumn::task);
+    row.prompt = field_of(PairColumn::prompt);
+    if (names_.has(PairColumn::place)) row.place = integer(PairColumn::place, -1);
+    row.token = integer(PairColumn::token, -1);
+    row.target_rank = integer(PairColumn::target_rank, 0);
+    row.draft_rank = integer(PairColumn::draft_rank, 0);
     const auto error = columns_.append(row, records_.line(), metadata_);
     if (error) refuse(error->column, error->found, error->expected);
-  }
-
-  void read_field(PairColumn column, std::string_view text, PairRow& row) const {
-    switch (column) {
-      case PairColumn::target:
-        row.target = number(column, text);
-        return;
-      case PairColumn::draft:
-        row.draft = number(column, text);
-        return;
-      case PairColumn::overlap:
-        if (!text.empty()) row.overlap = number(column, text);
-        return;
-      case PairColumn::sequence:
-        row.label = text;
-        return;
-      case PairColumn::task:
-        row.task = text;
-        return;
-      case PairColumn::prompt:
-        row.prompt = text;
-        return;
-      case PairColumn::place:
-        row.place = integer(column, text, -1);
-        return;
-      case PairColumn::token:
-        row.token = integer(column, text, -1);
-        return;
-      case PairColumn::target_rank:
-        row.target_rank = integer(column, text, 0);
-        return;
-      case PairColumn::draft_rank:
-        row.draft_rank = integer(column, text, 0);
-        return;
-    }
   }
 
   std::vector<std::optional<PairColumn>> order_;
