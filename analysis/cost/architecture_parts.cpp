@@ -76,6 +76,23 @@ std::vector<std::optional<std::int64_t>> one_window(const ConfigFields& fields) 
   return std::vector<std::optional<std::int64_t>>(layers, fields.find_size("sliding_window"));
 }
 
+ExpertShape read_experts(const ConfigFields& fields, std::string_view number, std::string_view hidden,
+                         std::string_view per_token) {
+  return {.width = fields.size("hidden_size"),
+          .experts = fields.size(number),
+          .per_token = fields.size(per_token),
+          .hidden = fields.size(hidden)};
+}
+
+StateSpaceShape read_state_space(const ConfigFields& fields, std::int64_t inner, std::string_view state_size) {
+  return {.width = fields.size("hidden_size"),
+          .inner = inner,
+          .state_size = fields.size(state_size),
+          .kernel = fields.size("conv_kernel"),
+          .bias = fields.flag("use_bias", false),
+          .convolution_bias = fields.flag("use_conv_bias", true)};
+}
+
 void add_experts(const ConfigFields& fields, LayerGroup& layer, const ExpertShape& experts) {
   if (experts.per_token > experts.experts)
     fields.refuse("num_experts_per_tok", fmt::format("{}", experts.per_token),

@@ -44,6 +44,11 @@ struct AttentionDefaults {
 AttentionShape read_attention(const traces::ConfigFields& fields, const AttentionDefaults& otherwise = {});
 /// attention_bias as most types have it: of all four projections.
 AttentionShape with_biases(const traces::ConfigFields& fields, AttentionShape shape, bool otherwise = false);
+/// Experts of the width hidden_size, with keys for their number and their hidden size, which most types name alike.
+ExpertShape read_experts(const traces::ConfigFields& fields, std::string_view number, std::string_view hidden,
+                         std::string_view per_token = "num_experts_per_tok");
+/// States of Mamba layers of so many inner channels.
+StateSpaceShape read_state_space(const traces::ConfigFields& fields, std::int64_t inner, std::string_view state_size);
 /// Refuses more experts per token than there are.
 void add_experts(const traces::ConfigFields& fields, LayerGroup& layer, const ExpertShape& experts);
 

@@ -19,12 +19,10 @@ class QwenFeedForwards {
  public:
   QwenFeedForwards(const ConfigFields& fields, std::int64_t shared_hidden)
       : fields_(fields), step_(fields.size("decoder_sparse_step", 1)), dense_layers_(fields.counts("mlp_only_layers")) {
-    experts_ = {.width = fields.size("hidden_size"),
-                .experts = fields.size(fields.has("num_local_experts") ? "num_local_experts" : "num_experts"),
-                .per_token = fields.size("num_experts_per_tok"),
-                .hidden = fields.size("moe_intermediate_size"),
-                .shared_hidden = shared_hidden,
-                .shared_gate = shared_hidden > 0};
+    experts_ = read_experts(fields, fields.has("num_local_experts") ? "num_local_experts" : "num_experts",
+                            "moe_intermediate_size");
+    experts_.shared_hidden = shared_hidden;
+    experts_.shared_gate = shared_hidden > 0;
     const bool all_sparse = step_ == 1 && dense_layers_.empty();
     if (!all_sparse) dense_ = {.width = experts_.width, .hidden = fields.size("intermediate_size")};
   }
@@ -80,14 +78,11 @@ ModelSpec delta_net_decoder(const ConfigFields& fields, const AddFeedForward& ad
 }
 
 /// Experts under the names that DeepSeek gave them.
-ExpertShape routed_experts(const ConfigFields& fields, std::int64_t width, bool router_bias) {
-  const std::int64_t hidden = fields.size("moe_intermediate_size");
-  return {.width = width,
-          .experts = fields.size("n_routed_experts"),
-          .per_token = fields.size("num_experts_per_tok"),
-          .hidden = hidden,
-          .shared_hidden = product({fields.count("n_shared_experts", 0), hidden}),
-          .router_bias = router_bias};
+ExpertShape routed_experts(const ConfigFields& fields, bool router_bias = true) {
+  ExpertShape experts = read_experts(fields, "n_routed_experts", "moe_intermediate_size");
+  experts.shared_hidden = product({fields.count("n_shared_experts", 0), experts.hidden});
+  experts.router_bias = router_bias;
+  return experts;
 }
 
 /// Layers with a feed-forward of the hidden size where `is_dense` says so, else with experts.
@@ -137,7 +132,7 @@ ModelSpec read_deepseek(const ConfigFields& fields, bool router_bias) {
   ModelSpec model = read_model(fields);
   const LayerGroup attention = latent_attention_layer(read_latent_attention(fields));
   add_dense_then_experts(
-      fields, [&](std::int64_t) { return attention; }, routed_experts(fields, model.width, router_bias), model);
+      fields, [&](std::int64_t) { return attention; }, routed_experts(fields, router_bias), model);
   return model;
 }
 
@@ -187,11 +182,7 @@ ModelSpec read_dense_delta_nets(const ConfigFields& fields) {
 ModelSpec read_mixtral(const ConfigFields& fields) {
   ModelSpec model = read_model(fields);
   LayerGroup layer = attention_layer(read_attention(fields));
-  add_experts(fields, layer,
-              {.width = model.width,
-               .experts = fields.size("num_local_experts"),
-               .per_token = fields.size("num_experts_per_tok"),
-               .hidden = fields.size("intermediate_size")});
+  add_experts(fields, layer, read_experts(fields, "num_local_experts", "intermediate_size"));
   for (const auto& window : one_window(fields)) add_layer(model.layers, windowed(layer, window));
   return model;
 }
@@ -201,13 +192,9 @@ ModelSpec read_gpt_oss(const ConfigFields& fields) {
   AttentionShape attention = with_biases(fields, read_attention(fields, {.head_size = 64}), true);
   attention.sinks = true;
   LayerGroup layer = attention_layer(attention);
-  add_experts(fields, layer,
-              {.width = model.width,
-               .experts = fields.size("num_local_experts"),
-               .per_token = fields.size("num_experts_per_tok"),
-               .hidden = fields.size("intermediate_size"),
-               .router_bias = true,
-               .expert_biases = true});
+  ExpertShape experts = read_experts(fields, "num_local_experts", "intermediate_size");
+  experts.router_bias = experts.expert_biases = true;
+  add_experts(fields, layer, experts);
   const auto alternating = [](std::int64_t index) { return sliding_unless(index % 2 == 1); };
   for (const auto& window :
        layer_windows(fields, layer_count(fields, "num_hidden_layers"), std::nullopt, alternating)) {
@@ -237,11 +224,8 @@ ModelSpec read_gemma4_text(const ConfigFields& fields) {
     add_feed_forward(layer, {.width = model.width, .hidden = fields.size("intermediate_size")});
     layer.other_parameters += 2 * model.width + 1;  // norms behind, a scale of the layer
     if (fields.flag("enable_moe_block", false)) {
-      const ExpertShape experts = {.width = model.width,
-                                   .experts = fields.size("num_experts"),
-                                   .per_token = fields.size("top_k_experts"),
-                                   .hidden = fields.size("moe_intermediate_size"),
-                                   .matrix = "experts.0.gate_proj"};
+      ExpertShape experts = read_experts(fields, "num_experts", "moe_intermediate_size", "top_k_experts");
+      experts.matrix = "experts.0.gate_proj";
       add_experts(fields, layer, experts);
       layer.other_parameters += 3 * model.width + experts.experts;  // two norms more, scales of router and experts
     }
@@ -254,12 +238,8 @@ ModelSpec read_gemma4_text(const ConfigFields& fields) {
 ModelSpec read_llama4_text(const ConfigFields& fields) {
   ModelSpec model = read_model(fields);
   const AttentionShape attention = with_biases(fields, read_attention(fields));
-  const std::int64_t hidden = fields.size("intermediate_size");
-  const ExpertShape experts = {.width = model.width,
-                               .experts = fields.size("num_local_experts"),
-                               .per_token = fields.size("num_experts_per_tok"),
-                               .hidden = hidden,
-                               .shared_hidden = hidden};
+  ExpertShape experts = read_experts(fields, "num_local_experts", "intermediate_size");
+  experts.shared_hidden = experts.hidden;
   const std::int64_t step = fields.size("interleave_moe_layer_step", 1);
   const std::optional<std::int64_t> chunk = fields.find_size("attention_chunk_size");
   const auto attention_of = [&](std::int64_t index) {
@@ -271,12 +251,10 @@ ModelSpec read_llama4_text(const ConfigFields& fields) {
 }
 
 ExpertShape minimax_experts(const ConfigFields& fields) {
-  return {.width = fields.size("hidden_size"),
-          .experts = fields.size("num_local_experts"),
-          .per_token = fields.size("num_experts_per_tok"),
-          .hidden = fields.size("intermediate_size"),
-          .shared_hidden = fields.count("shared_intermediate_size", 0),
-          .router_bias = fields.flag("use_routing_bias", false)};
+  ExpertShape experts = read_experts(fields, "num_local_experts", "intermediate_size");
+  experts.shared_hidden = fields.count("shared_intermediate_size", 0);
+  experts.router_bias = fields.flag("use_routing_bias", false);
+  return experts;
 }
 
 /// MiniMax-M2: one norm over all heads of queries, one over all of keys. Its next-token modules are not published.
@@ -337,14 +315,10 @@ ModelSpec read_kimi_linear(const ConfigFields& fields) {
   const auto attention_of = [&](std::int64_t index) {
     return std::find(full_layers.begin(), full_layers.end(), index + 1) != full_layers.end() ? full : delta;
   };
-  const std::int64_t hidden = fields.size("moe_intermediate_size");
-  const ExpertShape experts = {.width = model.width,
-                               .experts = fields.size("num_experts"),
-                               .per_token = fields.size("num_experts_per_token"),
-                               .hidden = hidden,
-                               .latent = fields.count("routed_expert_hidden_size", 0),
-                               .shared_hidden = product({fields.count("num_shared_experts", 0), hidden}),
-                               .router_bias = true};
+  ExpertShape experts = read_experts(fields, "num_experts", "moe_intermediate_size", "num_experts_per_token");
+  experts.latent = fields.count("routed_expert_hidden_size", 0);
+  experts.shared_hidden = product({fields.count("num_shared_experts", 0), experts.hidden});
+  experts.router_bias = true;
   add_dense_then_experts(fields, attention_of, experts, model);
   return model;
 }
@@ -381,7 +355,7 @@ ModelSpec read_deepseek_v4(const ConfigFields& fields) {
     }
     return layer;
   };
-  add_dense_then_experts(fields, attention_of, routed_experts(fields, model.width, true), model);
+  add_dense_then_experts(fields, attention_of, routed_experts(fields), model);
   return model;
 }
 
@@ -391,12 +365,9 @@ ModelSpec read_step3p7(const ConfigFields& fields) {
   ModelSpec model = read_model(fields);
   AttentionShape attention = read_attention(fields);
   attention.head_norms = true;
-  const ExpertShape experts = {.width = model.width,
-                               .experts = fields.size("num_experts"),
-                               .per_token = fields.size("num_experts_per_tok"),
-                               .hidden = fields.size("moe_intermediate_size"),
-                               .shared_hidden = fields.size("share_expert_dim"),
-                               .router_bias = fields.flag("use_moe_router_bias", false)};
+  ExpertShape experts = read_experts(fields, "num_experts", "moe_intermediate_size");
+  experts.shared_hidden = fields.size("share_expert_dim");
+  experts.router_bias = fields.flag("use_moe_router_bias", false);
   const std::int64_t layers = layer_count(fields, "num_hidden_layers");
   const std::int64_t dense_layers = fields.count("first_k_dense_replace", 0);
   const auto windows = layer_windows(fields, layers, std::nullopt, [](std::int64_t) { return sliding_unless(true); });
@@ -421,7 +392,7 @@ ModelSpec read_mimo_v2(const ConfigFields& fields) {
                                   .head_size = fields.size("swa_head_dim", full.head_size),
                                   .value_size = fields.size("swa_v_head_dim", full.value_size),
                                   .sinks = fields.flag("add_swa_attention_sink_bias", false)};
-  const ExpertShape experts = routed_experts(fields, model.width, true);
+  const ExpertShape experts = routed_experts(fields);
   const std::int64_t layers = layer_count(fields, "num_hidden_layers");
   const std::vector<std::int64_t> windows = one_per_layer(fields, "hybrid_layer_pattern", layers);
   const std::vector<std::int64_t> sparse = one_per_layer(fields, "moe_layer_freq", layers);
@@ -450,7 +421,7 @@ ModelSpec read_sparse_deepseek(const ConfigFields& fields) {
         const auto at = static_cast<std::size_t>(index);
         return at < types.size() && types[at] == "shared" ? shares : chooses;
       },
-      routed_experts(fields, model.width, true), model);
+      routed_experts(fields), model);
   return model;
 }
 
@@ -463,8 +434,7 @@ ModelSpec read_glm4_moe(const ConfigFields& fields) {
   attention.query_key_value_bias = fields.flag("attention_bias", false);
   attention.head_norms = fields.flag("use_qk_norm", false);
   add_dense_then_experts(
-      fields, [&](std::int64_t) { return attention_layer(attention); }, routed_experts(fields, model.width, true),
-      model);
+      fields, [&](std::int64_t) { return attention_layer(attention); }, routed_experts(fields), model);
   return model;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "analysis/cost/architecture_parts.hpp"
 #include "analysis/cost/model_config.hpp"
@@ -197,24 +196,13 @@ ModelSpec state_space_model(const ConfigFields& fields, bool tied, LayerGroup la
 
 ModelSpec read_mamba(const ConfigFields& fields) {
   if (!fields.has("use_bias")) fields.refuse("use_bias", "missing", "present");
-  const std::int64_t width = fields.size("hidden_size");
-  const StateSpaceShape shape = {.width = width,
-                                 .inner = fields.size("intermediate_size"),
-                                 .state_size = fields.size("state_size"),
-                                 .kernel = fields.size("conv_kernel"),
-                                 .bias = fields.flag("use_bias", false),
-                                 .convolution_bias = fields.flag("use_conv_bias", true)};
+  const StateSpaceShape shape = read_state_space(fields, fields.size("intermediate_size"), "state_size");
   return state_space_model(fields, true, mamba_layer(shape, fields.size("time_step_rank")));
 }
 
 ModelSpec read_mamba2(const ConfigFields& fields) {
   const std::int64_t heads = fields.size("num_heads");
-  const StateSpaceShape shape = {.width = fields.size("hidden_size"),
-                                 .inner = product({heads, fields.size("head_dim")}),
-                                 .state_size = fields.size("state_size"),
-                                 .kernel = fields.size("conv_kernel"),
-                                 .bias = fields.flag("use_bias", false),
-                                 .convolution_bias = fields.flag("use_conv_bias", true)};
+  const StateSpaceShape shape = read_state_space(fields, product({heads, fields.size("head_dim")}), "state_size");
   return state_space_model(fields, false, mamba2_layer(shape, heads, fields.size("n_groups")));
 }
 
@@ -223,12 +211,8 @@ class NemotronLayers {
  public:
   explicit NemotronLayers(const ConfigFields& fields) : fields_(fields) {
     const std::int64_t width = fields.size("hidden_size"), heads = fields.size("mamba_num_heads");
-    const StateSpaceShape shape = {.width = width,
-                                   .inner = product({heads, fields.size("mamba_head_dim")}),
-                                   .state_size = fields.size("ssm_state_size"),
-                                   .kernel = fields.size("conv_kernel"),
-                                   .bias = fields.flag("use_bias", false),
-                                   .convolution_bias = fields.flag("use_conv_bias", true)};
+    const StateSpaceShape shape =
+        read_state_space(fields, product({heads, fields.size("mamba_head_dim")}), "ssm_state_size");
     state_space_ = mamba2_layer(shape, heads, fields.size("n_groups"));
     AttentionShape attention = with_biases(fields, read_attention(fields));
     attention.head_size = fields.size(fields.has("head_dim") ? "head_dim" : "attention_head_dim");
@@ -240,17 +224,14 @@ class NemotronLayers {
                                      .bias = fields.flag("mlp_bias", false)});
     if (!fields.has("n_routed_experts")) return;
     experts_.count = 1;
-    add_experts(fields, experts_,
-                {.width = width,
-                 .experts = fields.size("n_routed_experts"),
-                 .per_token = fields.size("num_experts_per_tok"),
-                 .hidden = fields.size("moe_intermediate_size"),
-                 .gated = false,
-                 .latent = fields.count("moe_latent_size", 0),
-                 .shared_hidden = product(
-                     {fields.count("n_shared_experts", 0), fields.count("moe_shared_expert_intermediate_size", 0)}),
-                 .router_bias = true,
-                 .matrix = "mixer.experts.0.up_proj"});
+    ExpertShape experts = read_experts(fields, "n_routed_experts", "moe_intermediate_size");
+    experts.gated = false;
+    experts.latent = fields.count("moe_latent_size", 0);
+    experts.shared_hidden =
+        product({fields.count("n_shared_experts", 0), fields.count("moe_shared_expert_intermediate_size", 0)});
+    experts.router_bias = true;
+    experts.matrix = "mixer.experts.0.up_proj";
+    add_experts(fields, experts_, experts);
   }
 
   /// From a list of names or a pattern of letters.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "analysis/cost/architecture_parts.hpp"
 #include "traces/formats/config_fields.hpp"
 #include "traces/formats/mapped_file.hpp"
 #include "traces/formats/text_parts.hpp"
@@ -12,15 +13,8 @@
 namespace specdec::sim {
 namespace {
 
+using cost::quotient;
 using traces::ConfigFields;
-
-std::int64_t quotient(const ConfigFields& fields, const char* name, std::int64_t dividend, const char* by,
-                      std::int64_t divisor) {
-  if (dividend % divisor != 0) {
-    fields.refuse(name, fmt::format("{}", dividend), fmt::format("a multiple of {}, {}", by, divisor));
-  }
-  return dividend / divisor;
-}
 
 Llama3RopeScaling read_llama3_scaling(const ConfigFields& fields) {
   Llama3RopeScaling scaling;
