@@ -18,10 +18,6 @@ bool same_place(const RoundPoint& a, const RoundPoint& b) {
   return a.gamma == b.gamma && a.batch == b.batch && a.context == b.context;
 }
 
-RoundTime scaled(const RoundTime& time, double factor) {
-  return {factor * time.target, factor * time.draft, factor * time.overhead};
-}
-
 }  // namespace
 
 AnchoredCost::AnchoredCost(std::shared_ptr<const FittedCost> fit, std::shared_ptr<const RoundCost> shape,
@@ -61,7 +57,7 @@ RoundTime AnchoredCost::price(std::size_t version, const RoundPoint& point) cons
   const std::size_t shapes = shape_->replicates();
   const std::size_t its = version == 0 || shapes == 0 ? 0 : 1 + (version - 1) % shapes;
   const double factor = version == 0 ? 1 : drawn_factor(version - 1, point, anchor);
-  return scaled(fitted, factor * (shape_->price(its, point).total() / shape_->price(its, anchor).total()));
+  return fitted.times(factor * (shape_->price(its, point).total() / shape_->price(its, anchor).total()));
 }
 
 void AnchoredCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {

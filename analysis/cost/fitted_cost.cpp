@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -61,13 +60,6 @@ double median(std::vector<double>& values) {
   std::nth_element(values.begin(), above, values.end());
   if (values.size() % 2 == 1) return *above;
   return (*above + *std::max_element(values.begin(), above)) / 2;
-}
-
-RoundPoint plain_at(const RoundPoint& point) { return {0, point.batch, point.context, 0}; }
-
-RoundTime stretched(const RoundTime& round, double seconds) {
-  const double factor = seconds / round.total();
-  return {.target = factor * round.target, .draft = factor * round.draft, .overhead = factor * round.overhead};
 }
 
 }  // namespace
@@ -250,11 +242,12 @@ double FittedCost::seconds(const ObservedRound& of) const {
 }
 
 RoundTime FittedCost::price(std::size_t version, const RoundPoint& point) const {
-  const Place at = place_of(point), plain = place_of(plain_at(point));
-  if (version == 0) return stretched(posterior_->law().time(posterior_->likeliest().log_terms, at), middle(at, plain));
-  double total = 0;
-  bounded_totals(at, plain, version - 1, {&total, 1});
-  return stretched(posterior_->law().time(posterior_->log_terms_of(version - 1), at), total);
+  const Place at = place_of(point), plain = place_of(point.plain());
+  const RoundTime round = posterior_->law().time(
+      version == 0 ? posterior_->likeliest().log_terms : posterior_->log_terms_of(version - 1), at);
+  double total = version == 0 ? middle(at, plain) : 0;
+  if (version > 0) bounded_totals(at, plain, version - 1, {&total, 1});
+  return round.times(total / round.total());
 }
 
 bool FittedCost::extrapolates(const RoundPoint& point) const {
@@ -334,7 +327,7 @@ void FittedCost::bounded_totals(const Place& at, const Place& plain, std::size_t
 
 void FittedCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
   core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
-  bounded_totals(place_of(point), place_of(plain_at(point)), 0, totals);
+  bounded_totals(place_of(point), place_of(point.plain()), 0, totals);
 }
 
 std::vector<std::optional<double>> leave_one_out(std::span<const ObservedRound> runs, const FitOptions& options,

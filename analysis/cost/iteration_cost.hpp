@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 
 #include "analysis/cost/round_cost.hpp"
 
@@ -43,11 +42,6 @@ class IterationCost {
   double seconds(const Iteration& iteration) const { return price(0, iteration); }
   /// The error of the cost, as in RoundCost.
   virtual std::size_t replicates() const { return 0; }
-  /// @throws std::out_of_range if index is not below replicates()
-  double seconds_of_replicate(std::size_t index, const Iteration& iteration) const {
-    require_replicate(index, replicates());
-    return price(1 + index, iteration);
-  }
   /// The same by the number of a version, as in RoundCost.
   virtual double price(std::size_t version, const Iteration& iteration) const = 0;
 };

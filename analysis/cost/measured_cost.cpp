@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <stdexcept>
 
 #include "analysis/core/checks.hpp"
 
@@ -137,18 +135,12 @@ RoundTime MeasuredCost::price(std::size_t version, const RoundPoint& point) cons
   return time;
 }
 
-template <class Condition>
-bool MeasuredCost::some_pass(const RoundPoint& point, const Condition& condition) const {
+bool MeasuredCost::extrapolates(const RoundPoint& point) const {
   require_legal(point);
   const auto gamma = static_cast<double>(point.gamma);
-  if (condition(target_, gamma + 1)) return true;
-  return draft_passes(options_.kind, gamma) > 0 && condition(draft_ ? *draft_ : target_, 1.0);
-}
-
-bool MeasuredCost::extrapolates(const RoundPoint& point) const {
-  return some_pass(point, [&](const PassCurve& curve, double tokens) {
-    return curve.extrapolates(point.batch, tokens, point.context);
-  });
+  if (target_.extrapolates(point.batch, gamma + 1, point.context)) return true;
+  return draft_passes(options_.kind, gamma) > 0 &&
+         (draft_ ? *draft_ : target_).extrapolates(point.batch, 1, point.context);
 }
 
 std::string MeasuredCost::about(double batch, double context) const {

@@ -138,10 +138,6 @@ class MeasuredCost final : public RoundCost {
   std::span<const Note> findings() const override { return findings_; }
 
  private:
-  /// True if the condition holds for a curve at one of the round's passes.
-  template <class Condition>
-  bool some_pass(const RoundPoint& point, const Condition& condition) const;
-
   MeasuredOptions options_;
   PassCurve target_;
   std::optional<PassCurve> draft_;

@@ -7,11 +7,6 @@
 #include "analysis/core/checks.hpp"
 
 namespace specdec::cost {
-namespace {
-
-RoundPoint plain(const RoundPoint& point) { return {0, point.batch, point.context, 0}; }
-
-}  // namespace
 
 OverheadCost::OverheadCost(std::shared_ptr<const RoundCost> base, double seconds, double steps)
     : WrappedCost(std::move(base)), seconds_(seconds), steps_(steps) {
@@ -23,7 +18,7 @@ OverheadCost::OverheadCost(std::shared_ptr<const RoundCost> base, double seconds
 
 RoundTime OverheadCost::price(std::size_t version, const RoundPoint& point) const {
   RoundTime time = base().price(version, point);
-  if (point.gamma > 0) time.overhead += seconds_ + steps_ * base().price(version, plain(point)).total();
+  if (point.gamma > 0) time.overhead += seconds_ + steps_ * base().price(version, point.plain()).total();
   return time;
 }
 
@@ -31,7 +26,7 @@ void OverheadCost::totals_of_replicates(const RoundPoint& point, std::span<doubl
   base().totals_of_replicates(point, totals);
   if (point.gamma == 0) return;
   std::vector<double> plains(totals.size());
-  base().totals_of_replicates(plain(point), plains);
+  base().totals_of_replicates(point.plain(), plains);
   for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += seconds_ + steps_ * plains[i];
 }
 

@@ -30,8 +30,7 @@ RangeCost::RangeCost(std::shared_ptr<const RoundCost> base, std::function<Range(
 RoundTime RangeCost::price(std::size_t version, const RoundPoint& point) const {
   const RoundTime time = base().price(version, point);
   if (version == 0) return time;
-  const double its = factor_in(factors_(point), at_end_, version - 1, point.gamma > 0);
-  return {.target = its * time.target, .draft = its * time.draft, .overhead = its * time.overhead};
+  return time.times(factor_in(factors_(point), at_end_, version - 1, point.gamma > 0));
 }
 
 void RangeCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {

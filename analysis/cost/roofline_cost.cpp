@@ -7,8 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
-#include <string>
-#include <utility>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/normal_interval.hpp"
@@ -228,9 +226,8 @@ class RooflineCost::AllVersions {
   }
 
   RoundTime round(std::size_t version) {
-    const RoundTime time = without_errors(version);
-    const double factor = seconds(version) / time.total();
-    return {.target = factor * time.target, .draft = factor * time.draft, .overhead = factor * time.overhead};
+    const RoundTime time = seconds_of(work_, cost_.losses_[version]);
+    return time.times(seconds(version) / time.total());
   }
 
   /// Held against no other iteration.
@@ -254,8 +251,6 @@ class RooflineCost::AllVersions {
   }
 
  private:
-  RoundTime without_errors(std::size_t version) const { return seconds_of(work_, cost_.losses_[version]); }
-
   double seconds_by_itself(std::size_t version) {
     const double seconds = seconds_of_pass(version);
     if (!cost_.has_errors(version)) return seconds;

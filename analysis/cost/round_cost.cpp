@@ -1,12 +1,8 @@
 #include "analysis/cost/round_cost.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <stdexcept>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -60,11 +56,6 @@ std::optional<DraftKind> kind_of_method(std::string_view method) {
   return std::nullopt;
 }
 
-RoundTime RoundCost::round_of_replicate(std::size_t index, const RoundPoint& point) const {
-  require_replicate(index, replicates());
-  return price(1 + index, point);
-}
-
 void RoundCost::totals_of_replicates(const RoundPoint& point, std::span<double> totals) const {
   core::require_same_size("totals_of_replicates", "totals", totals.size(), "the replicates", replicates());
   for (std::size_t i = 0; i < totals.size(); ++i) totals[i] = price(1 + i, point).total();
@@ -84,11 +75,6 @@ double pass_beyond(double held, double longest, double measured, double tokens, 
   constexpr double largest_limit = 512, least_ratio = 4;
   const double limit = measured * std::pow(std::max(largest_limit / measured, least_ratio), share);
   return std::max(held, longest * tokens / limit);
-}
-
-void require_replicate(std::size_t index, std::size_t replicates) {
-  if (index < replicates) return;
-  throw std::out_of_range(fmt::format("the index of a replicate is {}, but must be below {}", index, replicates));
 }
 
 void require_legal(const RoundPoint& point) {

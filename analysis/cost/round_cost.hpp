@@ -80,6 +80,9 @@ struct RoundPoint {
   double context = 0;
   /// Share of the rounds that follow a fully accepted one and so begin with one more draft token (catches_up), [0, 1].
   double full_accepts = 0;
+
+  /// The same without drafts.
+  RoundPoint plain() const { return {0, batch, context, 0}; }
 };
 
 /// Parts of a round, each >= 0; in seconds, or in target steps where the provider knows no seconds.
@@ -89,6 +92,7 @@ struct RoundTime {
   double overhead = 0;
 
   double total() const { return target + draft + overhead; }
+  RoundTime times(double factor) const { return {factor * target, factor * draft, factor * overhead}; }
 };
 
 /// A closed range of values, lo <= hi; hi may be infinite.
@@ -139,10 +143,8 @@ class RoundCost {
   /// The error of the cost as equally likely versions of it (resampled measurements, splits that fit equally well);
   /// 0 where it is taken as exact.
   virtual std::size_t replicates() const { return 0; }
-  /// The same as round() in one of them; index < replicates().
-  /// @throws std::out_of_range if it is not
-  RoundTime round_of_replicate(std::size_t index, const RoundPoint& point) const;
-  /// The same by the number of a version of the cost, unchecked: 0 is the cost itself, 1 + i its replicate i.
+  /// The same as round() by the number of a version of the cost, unchecked: 0 is the cost itself, 1 + i its replicate
+  /// i.
   virtual RoundTime price(std::size_t version, const RoundPoint& point) const = 0;
   /// The totals of all replicates at once, which may be much faster.
   /// Shape: totals (replicates())
@@ -170,9 +172,6 @@ double pass_beyond(double held, double longest, double measured, double tokens, 
 
 /// Rounds within this factor differ by no more than two errors of the usual 2%.
 inline constexpr double rounds_agree = 1.06;
-
-/// Throws std::out_of_range unless index < replicates.
-void require_replicate(std::size_t index, std::size_t replicates);
 
 /// Throws std::domain_error unless gamma >= 0, batch > 0, context >= 0 and full_accepts is in [0, 1], all finite.
 void require_legal(const RoundPoint& point);

@@ -152,7 +152,7 @@ void take_replicates(Capacity& c) {
   if (c.worlds.empty()) c.worlds.resize(capacity_worlds);
   const std::size_t replicates = c.simulation.cost->replicates();
   for (std::size_t w = 0; replicates > 0 && w < c.worlds.size(); ++w)
-    c.worlds[w].replicate = w % capacity_worlds % replicates;
+    c.worlds[w].version = 1 + w % capacity_worlds % replicates;
 }
 
 void take_laws(const Acceptance& acceptance, std::int64_t max_gamma, const std::vector<std::string>& model_names,

@@ -5,7 +5,6 @@
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -32,23 +31,23 @@ constexpr double tail = 0.025;
 /// time.
 constexpr std::size_t worlds_by_load = 3, worlds_by_prompt = 2;
 
-/// One replicate of a cost, as a cost of its own.
-class ReplicateCost final : public cost::IterationCost {
+/// One version of a cost, as a cost of its own.
+class VersionOfCost final : public cost::IterationCost {
  public:
-  ReplicateCost(std::shared_ptr<const cost::IterationCost> cost, std::size_t index)
-      : cost_(std::move(cost)), index_(index) {}
+  VersionOfCost(std::shared_ptr<const cost::IterationCost> cost, std::size_t version)
+      : cost_(std::move(cost)), version_(version) {}
 
   double price(std::size_t, const cost::Iteration& iteration) const override {
-    return cost_->seconds_of_replicate(index_, iteration);
+    return cost_->price(version_, iteration);
   }
 
  private:
   std::shared_ptr<const cost::IterationCost> cost_;
-  std::size_t index_;
+  std::size_t version_;
 };
 
 void enter(const CapacityWorld& world, const CapacityQuestion& of, CapacityQuestion& question) {
-  question.cost = world.replicate ? std::make_shared<ReplicateCost>(of.cost, *world.replicate) : of.cost;
+  question.cost = world.version > 0 ? std::make_shared<VersionOfCost>(of.cost, world.version) : of.cost;
   question.acceptance = world.acceptance.empty() ? of.acceptance : world.acceptance;
 }
 
@@ -63,8 +62,8 @@ cost::Iteration iteration_at(double batch, const CapacityQuestion& question, con
 /// A fit whose resampled runs leave nothing of a term may price a single sequence at nothing.
 void leave_out_unpriced(const CapacityQuestion& question, std::vector<CapacityWorld>& worlds) {
   std::erase_if(worlds, [&](const CapacityWorld& world) {
-    return world.replicate && std::any_of(question.scenarios.begin(), question.scenarios.end(), [&](const auto& one) {
-             return !(question.cost->seconds_of_replicate(*world.replicate, iteration_at(1, question, one)) > 0);
+    return world.version > 0 && std::any_of(question.scenarios.begin(), question.scenarios.end(), [&](const auto& one) {
+             return !(question.cost->price(world.version, iteration_at(1, question, one)) > 0);
            });
   });
   if (worlds.empty()) worlds.emplace_back();
@@ -550,8 +549,7 @@ std::optional<CapacityDoubt> capacity_doubt(const CapacityQuestion& question, co
   const RoundsToCover rounds({SimulatedRequest{0, 1, 1000}});
   std::vector<double> seconds, tokens;
   for (const CapacityWorld& world : worlds.worlds) {
-    seconds.push_back(world.replicate ? question.cost->seconds_of_replicate(*world.replicate, iteration)
-                                      : question.cost->seconds(iteration));
+    seconds.push_back(question.cost->price(world.version, iteration));
     const auto& acceptance = world.acceptance.empty() ? question.acceptance : world.acceptance;
     tokens.push_back(iteration.gamma > 0 ? rounds.rounds(acceptance, 1, iteration.gamma).tokens_per_step : 1);
   }

@@ -17,8 +17,8 @@ namespace specdec::sim {
 /// One way the cost and the acceptance may be. Worlds of one alternative are equally likely; alternatives have no
 /// probability.
 struct CapacityWorld {
-  /// Of the cost; empty: the cost itself.
-  std::optional<std::size_t> replicate = {};
+  /// Of the cost, as in cost::IterationCost: 0 is the cost itself, 1 + i its replicate i.
+  std::size_t version = 0;
   /// Empty: that of the question.
   std::vector<RequestAcceptance> acceptance = {};
   int alternative = 0;

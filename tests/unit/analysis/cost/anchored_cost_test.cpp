@@ -42,7 +42,7 @@ TEST_CASE(
   const AnchoredCost anchored(fit, shape());
   const cost::RoundPoint inside{3, 16, 1000, 0}, edge{4, 32, 1000, 0};
   CHECK(anchored.round(inside).total() == fit->round(inside).total());
-  CHECK(anchored.round_of_replicate(5, inside).total() == fit->round_of_replicate(5, inside).total());
+  CHECK(anchored.price(6, inside).total() == fit->price(6, inside).total());
   // Four times the batch lies behind the corner, which no run saw.
   for (const std::int64_t gamma : {std::int64_t{0}, std::int64_t{2}, std::int64_t{4}}) {
     const cost::RoundPoint far{gamma, 128, 1000, 0}, near{gamma, 32, 1000, 0};
@@ -73,7 +73,7 @@ TEST_CASE("what the shape is unsure of widens an anchored cost beyond the runs, 
   exact.totals_of_replicates(far, same);
   for (std::size_t i = 0; i < totals.size(); ++i) {
     CHECK(totals[i] == Approx(same[i]));
-    CHECK(totals[i] == Approx(anchored.round_of_replicate(i, far).total()));
+    CHECK(totals[i] == Approx(anchored.price(1 + i, far).total()));
   }
   const auto width = [](const cost::RoundCost& of, const cost::RoundPoint& at) {
     const cost::Range range = cost::central_range(of, at);

@@ -56,9 +56,9 @@ TEST_CASE("beyond the last point of v replicates go on between its last slope an
   double most = 0, least = 1e9;
   for (std::size_t i = 0; i < price.replicates(); ++i) {
     for (const std::int64_t gamma : {0, 2, 4}) {
-      CHECK(price.round_of_replicate(i, {.gamma = gamma}).target == price.round({.gamma = gamma}).target);
+      CHECK(price.price(1 + i, {.gamma = gamma}).target == price.round({.gamma = gamma}).target);
     }
-    const double target = price.round_of_replicate(i, {.gamma = 24}).target;
+    const double target = price.price(1 + i, {.gamma = 24}).target;
     most = std::max(most, target);
     least = std::min(least, target);
   }
@@ -102,7 +102,6 @@ TEST_CASE("a constant cost refuses what is outside its range") {
   CHECK_THROWS_AS(price.round({.gamma = 1, .batch = 0}), std::domain_error);
   CHECK_THROWS_AS(price.round({.gamma = 1, .context = -1}), std::domain_error);
   CHECK_THROWS_AS(price.round({.gamma = 1, .full_accepts = nan}), std::domain_error);
-  CHECK_THROWS_AS(price.round_of_replicate(0, {}), std::out_of_range);
   CHECK(price.replicates() == 0);
   CHECK_FALSE(price.in_seconds());
 }

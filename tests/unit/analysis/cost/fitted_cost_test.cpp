@@ -460,7 +460,7 @@ TEST_CASE("what left-out runs missed widens the replicates, whatever the misses,
       {.gamma = 0, .seconds = 1e12}, {.gamma = 1, .seconds = 1e-12}, {.gamma = 4, .seconds = 1}};
   const FittedCost price(absurd, {});
   for (std::size_t i = 0; i < price.replicates(); ++i) {
-    CHECK(std::isfinite(price.round_of_replicate(i, {.gamma = 4}).total()));
+    CHECK(std::isfinite(price.price(1 + i, {.gamma = 4}).total()));
   }
 }
 
@@ -526,13 +526,12 @@ TEST_CASE("the same seed gives the same replicates and another one others") {
   options.seed = 8;
   const FittedCost other(runs, options);
   const cost::RoundPoint point{.gamma = 4, .batch = 20, .context = 1000};
-  CHECK(one.round_of_replicate(3, point).total() == same.round_of_replicate(3, point).total());
-  CHECK(one.round_of_replicate(3, point).total() != other.round_of_replicate(3, point).total());
-  CHECK_THROWS_AS(one.round_of_replicate(one.replicates(), point), std::out_of_range);
+  CHECK(one.price(4, point).total() == same.price(4, point).total());
+  CHECK(one.price(4, point).total() != other.price(4, point).total());
   std::vector<double> totals(one.replicates());
   one.totals_of_replicates(point, totals);
   for (std::size_t i = 0; i < totals.size(); ++i)
-    CHECK(totals[i] == Approx(one.round_of_replicate(i, point).total()).epsilon(1e-14));
+    CHECK(totals[i] == Approx(one.price(1 + i, point).total()).epsilon(1e-14));
 }
 
 TEST_CASE("what cannot be in observed rounds is reported") {

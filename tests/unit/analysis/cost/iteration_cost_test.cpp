@@ -91,7 +91,6 @@ TEST_CASE("iterations carry the replicates of their rounds, interpolated") {
   const auto rounds = std::make_shared<const cost::FittedCost>(runs, cost::FitOptions{.replicates = 300});
   const auto iterations = cost::iterations_of(rounds, {});
   REQUIRE(iterations->replicates() == 300);
-  CHECK_THROWS_AS(iterations->seconds_of_replicate(300, {.sequences = 1}), std::out_of_range);
   for (const double batch : {1.0, 1.7, 3.0, 10.0, 37.0, 150.0, 700.0}) {
     for (const double context : {0.0, 90.0, 1500.0, 40000.0}) {
       CAPTURE(batch, context);
@@ -101,11 +100,10 @@ TEST_CASE("iterations carry the replicates of their rounds, interpolated") {
       none_verified.verified = 0;
       CHECK(iterations->seconds(drafts) == Approx(rounds->round(point).total()).epsilon(0.01));
       for (std::size_t i = 0; i < 300; i += 70) {
-        const cost::RoundTime round = rounds->round_of_replicate(i, point);
-        const double plain = rounds->round_of_replicate(i, {.batch = batch, .context = context}).target;
-        CHECK(iterations->seconds_of_replicate(i, drafts) == Approx(round.total()).epsilon(0.01));
-        CHECK(iterations->seconds_of_replicate(i, none_verified) ==
-              Approx(plain + round.draft + round.overhead).epsilon(0.01));
+        const cost::RoundTime round = rounds->price(1 + i, point);
+        const double plain = rounds->price(1 + i, {.batch = batch, .context = context}).target;
+        CHECK(iterations->price(1 + i, drafts) == Approx(round.total()).epsilon(0.01));
+        CHECK(iterations->price(1 + i, none_verified) == Approx(plain + round.draft + round.overhead).epsilon(0.01));
       }
     }
   }

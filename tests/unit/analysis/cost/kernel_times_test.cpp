@@ -360,7 +360,7 @@ TEST_CASE("calibrated steps do not fall with the batch, and times that rise more
   for (std::size_t version = 0; version <= rising.replicates(); ++version) {
     const auto step = [&](double batch) {
       const RoundPoint at{.batch = batch, .context = 500};
-      return (version == 0 ? rising.round(at) : rising.round_of_replicate(version - 1, at)).total();
+      return rising.price(version, at).total();
     };
     constexpr double rounding = 1 + 1e-12;
     for (const double batch : {1.0, 2.0, 4.0}) CHECK(step(batch) <= rounding * step(8));
@@ -372,11 +372,10 @@ TEST_CASE("calibrated steps do not fall with the batch, and times that rise more
     if (version == 0) continue;
     CHECK(totals[version - 1] == Approx(step(2)).epsilon(1e-12));
     // The same for each way to ask, and no round is shorter than the plain step that a bound has lengthened.
-    CHECK(rising.seconds_of_replicate(version - 1, {.sequences = 2, .context_tokens = 1000}) ==
-          Approx(step(2)).epsilon(1e-12));
+    CHECK(rising.price(version, {.sequences = 2, .context_tokens = 1000}) == Approx(step(2)).epsilon(1e-12));
     for (const double batch : {16.0, 256.0}) {
       const cost::Iteration round{.sequences = batch, .gamma = 1, .context_tokens = 500 * batch};
-      CHECK(rounding * rising.seconds_of_replicate(version - 1, round) >= step(batch));
+      CHECK(rounding * rising.price(version, round) >= step(batch));
     }
   }
   const auto says = [](const RooflineCost& cost) {
@@ -479,12 +478,12 @@ TEST_CASE("point errors of measured kernels resemble each other the more, the ne
   // As many positions are alike however they come together, and a context changes nothing.
   const RoundPoint round{.gamma = 7, .batch = 4}, plain{.batch = 4}, as_many{.batch = 32};
   const auto error_of = [&](std::size_t i, const RoundPoint& point) {
-    return price.round_of_replicate(i, point).total() / price.round(point).total();
+    return price.price(1 + i, point).total() / price.round(point).total();
   };
   std::size_t held = 0;
   for (std::size_t i = 0; i < price.replicates(); ++i) {
     // No round is shorter than a plain step.
-    const double least = price.round_of_replicate(i, plain).total() / price.round(round).total();
+    const double least = price.price(1 + i, plain).total() / price.round(round).total();
     CHECK(error_of(i, round) == Approx(std::max(error_of(i, as_many), least)).epsilon(1e-12));
     held += error_of(i, as_many) < least ? 1 : 0;
   }

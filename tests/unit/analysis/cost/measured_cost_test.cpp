@@ -436,11 +436,10 @@ TEST_CASE("an exact target beside a draft with errors is the same in every repli
   draft[0].stddev_seconds = 0.0002;
   const MeasuredCost price(verification({0.01, 0.01}), draft, {});
   REQUIRE(price.replicates() == 200);
-  const cost::RoundTime one = price.round_of_replicate(0, {.gamma = 1});
-  const cost::RoundTime other = price.round_of_replicate(1, {.gamma = 1});
+  const cost::RoundTime one = price.price(1, {.gamma = 1});
+  const cost::RoundTime other = price.price(2, {.gamma = 1});
   CHECK(one.target == other.target);
   CHECK(one.draft != other.draft);
-  CHECK_THROWS_AS(price.round_of_replicate(200, {.gamma = 1}), std::out_of_range);
 }
 
 TEST_CASE("all replicates at once are the replicates one by one") {
@@ -473,7 +472,7 @@ TEST_CASE("all replicates at once are the replicates one by one") {
       std::vector<double> totals(price.replicates());
       price.totals_of_replicates(point, totals);
       for (std::size_t i = 0; i < totals.size(); ++i)
-        CHECK(totals[i] == Approx(price.round_of_replicate(i, point).total()).epsilon(1e-14));
+        CHECK(totals[i] == Approx(price.price(1 + i, point).total()).epsilon(1e-14));
     }
     std::vector<double> few(3);
     CHECK_THROWS_AS(price.totals_of_replicates({}, few), std::invalid_argument);

@@ -17,11 +17,11 @@ TEST_CASE("an overhead is part of speculative rounds alone, in seconds and in pl
   CHECK(cost.round({0, 4, 0}).total() == Approx(0.0145));
   CHECK(cost.round({2, 4, 0}).overhead == Approx(0.0005 + 0.003 + 0.5 * 0.0145));
   CHECK(cost.round({2, 4, 0}).total() == Approx(0.0185 + 0.003 + 0.5 * 0.0145));
-  CHECK(cost.round_of_replicate(0, {2, 4, 0}).total() == Approx(1.1 * 0.0185 + 0.003 + 0.5 * 0.0145));
+  CHECK(cost.price(1, {2, 4, 0}).total() == Approx(1.1 * 0.0185 + 0.003 + 0.5 * 0.0145));
   std::vector<double> totals(2);
   cost.totals_of_replicates({2, 4, 0}, totals);
-  CHECK(totals[0] == Approx(cost.round_of_replicate(0, {2, 4, 0}).total()));
-  CHECK(totals[1] == Approx(cost.round_of_replicate(1, {2, 4, 0}).total()));
+  CHECK(totals[0] == Approx(cost.price(1, {2, 4, 0}).total()));
+  CHECK(totals[1] == Approx(cost.price(2, {2, 4, 0}).total()));
   cost.totals_of_replicates({0, 4, 0}, totals);
   CHECK(totals[1] == Approx(0.0145));
   CHECK(cost.name() == "fake");

@@ -22,7 +22,7 @@ TEST_CASE("plain steps may take up to so many times as long in replicates, and r
   CHECK(cost.round({0, 8, 0}).total() == 0.010);
   std::vector<double> totals(400);
   cost.totals_of_replicates({0, 8, 0}, totals);
-  CHECK(totals[7] == Approx(cost.round_of_replicate(7, {0, 8, 0}).total()));
+  CHECK(totals[7] == Approx(cost.price(8, {0, 8, 0}).total()));
   std::sort(totals.begin(), totals.end());
   CHECK(totals.front() >= 0.010);
   CHECK(totals.back() < 0.015);

@@ -442,16 +442,16 @@ TEST_CASE("replicates draw every loss over its range, the same for all passes") 
   const cost::PassSeconds pass = price.draft_pass(4, 1, 500);
   const double drafting = 6 * (pass.total() - pass.overhead);
   for (std::size_t i = 0; i < totals.size(); ++i) {
-    CHECK(totals[i] == price.round_of_replicate(i, round).total());
-    CHECK(totals[i] == price.seconds_of_replicate(i, {.sequences = 4, .gamma = 6, .context_tokens = 2000}));
-    const double overhead = price.round_of_replicate(i, plain).overhead;
-    CHECK(price.round_of_replicate(i, round).overhead == Approx(overhead).epsilon(1e-12));
+    CHECK(totals[i] == price.price(1 + i, round).total());
+    CHECK(totals[i] == price.price(1 + i, {.sequences = 4, .gamma = 6, .context_tokens = 2000}));
+    const double overhead = price.price(1 + i, plain).overhead;
+    CHECK(price.price(1 + i, round).overhead == Approx(overhead).epsilon(1e-12));
     // Memory bounds both: the same share of the bandwidth shows in target and draft, whose passes are launched besides.
-    const double share = price.round(plain).target / price.round_of_replicate(i, plain).target;
-    const double launch = (price.round_of_replicate(i, round).draft - drafting / share) / 6;
+    const double share = price.round(plain).target / price.price(1 + i, plain).target;
+    const double launch = (price.price(1 + i, round).draft - drafting / share) / 6;
     CHECK(launch >= 1e-4 * (1 - 1e-9));
     CHECK(launch <= 1e-3 * (1 + 1e-9));
-    CHECK(price.round(round).target / price.round_of_replicate(i, round).target == Approx(share).epsilon(1e-12));
+    CHECK(price.round(round).target / price.price(1 + i, round).target == Approx(share).epsilon(1e-12));
     CHECK(share * 0.75 >= 0.6 * (1 - 1e-9));
     CHECK(share * 0.75 <= 0.9 * (1 + 1e-9));
   }
@@ -462,7 +462,6 @@ TEST_CASE("replicates draw every loss over its range, the same for all passes") 
   CHECK(totals.front() < 1.2 * least);
   CHECK(totals.back() <= most);
   CHECK(totals.back() > 0.85 * most);
-  CHECK_THROWS_AS(price.round_of_replicate(200, round), std::out_of_range);
 
   RooflineOptions alone = usual();
   alone.losses.all_reduce_latency_seconds = range(1e-6, 1e-5);
@@ -473,7 +472,6 @@ TEST_CASE("replicates draw every loss over its range, the same for all passes") 
   CHECK(RooflineCost(alone).replicates() == 200);
   CHECK(RooflineCost(usual()).replicates() == 0);
   CHECK(RooflineCost(usual()).findings()[0].code == "losses_taken_as_exact");
-  CHECK_THROWS_AS(RooflineCost(usual()).round_of_replicate(0, round), std::out_of_range);
 }
 
 TEST_CASE("formulas err at one number of positions beside another, but price no round below a plain step") {
@@ -490,7 +488,7 @@ TEST_CASE("formulas err at one number of positions beside another, but price no 
     price.totals_of_replicates(plain, steps);
     price.totals_of_replicates(round, rounds);
     for (std::size_t i = 0; i < rounds.size(); ++i) {
-      CHECK(rounds[i] == Approx(price.round_of_replicate(i, round).total()).epsilon(1e-12));
+      CHECK(rounds[i] == Approx(price.price(1 + i, round).total()).epsilon(1e-12));
       rounds[i] /= steps[i];
     }
     std::sort(rounds.begin(), rounds.end());
@@ -515,10 +513,10 @@ TEST_CASE("what prompts add errs by itself until a time to first token tells it,
   CHECK(told.seconds(prompt) == Approx(timed.seconds).epsilon(1e-12));
   double before = 0, after = 0;
   for (std::size_t i = 0; i < price.replicates(); ++i) {
-    before += std::pow(std::log(price.seconds_of_replicate(i, prompt) / price.seconds(prompt)), 2);
-    after += std::pow(std::log(told.seconds_of_replicate(i, prompt) / timed.seconds), 2);
+    before += std::pow(std::log(price.price(1 + i, prompt) / price.seconds(prompt)), 2);
+    after += std::pow(std::log(told.price(1 + i, prompt) / timed.seconds), 2);
     const cost::Iteration round{.sequences = 8, .gamma = 3, .context_tokens = 8000};
-    CHECK(told.seconds_of_replicate(i, round) == price.seconds_of_replicate(i, round));
+    CHECK(told.price(1 + i, round) == price.price(1 + i, round));
   }
   CHECK(std::sqrt(before / 400) > 0.4);
   // 5 standard errors of a deviation from 400 draws: a false alarm in one of 10^6 seeds.
@@ -569,10 +567,10 @@ TEST_CASE(
   const cost::Iteration prompt{.prompt_tokens = 8000, .prompts = 1, .prompt_pairs = 8000.0 * 8001 / 2};
   std::size_t bounded = 0;
   for (std::size_t r = 0; r < price.replicates(); ++r) {
-    const double plain_step = price.round_of_replicate(r, plain).total();
+    const double plain_step = price.price(1 + r, plain).total();
     CHECK(plain_step > step * (1 - 1e-12));
-    CHECK(price.round_of_replicate(r, round).total() > (plain_step + drafts) * (1 - 1e-12));
-    CHECK(price.seconds_of_replicate(r, prompt) > peaks.seconds(prompt) * (1 - 1e-12));
+    CHECK(price.price(1 + r, round).total() > (plain_step + drafts) * (1 - 1e-12));
+    CHECK(price.price(1 + r, prompt) > peaks.seconds(prompt) * (1 - 1e-12));
     bounded += plain_step < step * (1 + 1e-12) ? 1 : 0;
   }
   // By a normal deviation of about .72, and what the losses leave: some 30%.
@@ -593,9 +591,9 @@ TEST_CASE("a timed round near the peaks is held, and its plain step takes no mor
   CHECK(told.round(round).total() == Approx(timed).epsilon(2 * error));
   for (std::size_t r = 0; r < told.replicates(); ++r) {
     // Five errors: a false alarm in one of 3,000 such tests.
-    const double taken = told.round_of_replicate(r, round).total();
+    const double taken = told.price(1 + r, round).total();
     CHECK(taken == Approx(timed).epsilon(5 * error));
-    CHECK(told.round_of_replicate(r, plain).total() < taken - drafts * (1 - 1e-9));
+    CHECK(told.price(1 + r, plain).total() < taken - drafts * (1 - 1e-9));
   }
 }
 
@@ -729,17 +727,17 @@ TEST_CASE("intervals of a calibration that misses a time reach as far as it miss
     // and the draft's passes.
     std::vector<double> ratios;
     for (std::size_t r = 0; r < misfit.replicates(); ++r)
-      ratios.push_back(misfit.round_of_replicate(r, plain).total() / misfit.round_of_replicate(r, drafted).total());
+      ratios.push_back(misfit.price(1 + r, plain).total() / misfit.price(1 + r, drafted).total());
     std::sort(ratios.begin(), ratios.end());
     CHECK(ratios[195] / ratios[4] > std::pow(largest, 1.5));
     CHECK(ratios.back() < 1);
     CHECK(ratios.back() > 0.9);
     cost::Iteration iteration;
     iteration.sequences = 8;
-    CHECK(misfit.seconds_of_replicate(3, iteration) == Approx(misfit.round_of_replicate(3, plain).total()).epsilon(1e-14));
+    CHECK(misfit.price(4, iteration) == Approx(misfit.price(4, plain).total()).epsilon(1e-14));
     std::vector<double> totals(misfit.replicates());
     misfit.totals_of_replicates(drafted, totals);
-    CHECK(totals[7] == Approx(misfit.round_of_replicate(7, drafted).total()).epsilon(1e-14));
+    CHECK(totals[7] == Approx(misfit.price(8, drafted).total()).epsilon(1e-14));
   }
 }
 

@@ -73,7 +73,7 @@ sim::CapacityQuestion question_for(std::shared_ptr<const cost::IterationCost> co
 /// One for each replicate of ScaledCost.
 std::vector<sim::CapacityWorld> of_replicates() {
   std::vector<sim::CapacityWorld> worlds(81);
-  for (std::size_t w = 0; w < worlds.size(); ++w) worlds[w].replicate = w;
+  for (std::size_t w = 0; w < worlds.size(); ++w) worlds[w].version = 1 + w;
   return worlds;
 }
 
@@ -302,7 +302,7 @@ TEST_CASE("worlds that price iterations at nothing are left out") {
     }
   };
   std::vector<sim::CapacityWorld> worlds(3);
-  for (std::size_t w = 0; w < 3; ++w) worlds[w].replicate = w;
+  for (std::size_t w = 0; w < 3; ++w) worlds[w].version = 1 + w;
   CHECK(in_worlds(question_for(std::make_shared<PartlyNothing>()), worlds).worlds.size() == 2);
 }
 
@@ -342,7 +342,7 @@ TEST_CASE("the next measurement is of what most of a capacity's uncertainty come
   const auto doubt_with = [&](double alpha, bool of_cost, std::size_t scenario) {
     std::vector<sim::CapacityWorld> worlds = of_replicates();
     for (std::size_t w = 0; w < worlds.size(); ++w) {
-      if (!of_cost) worlds[w].replicate.reset();
+      if (!of_cost) worlds[w].version = 0;
       worlds[w].acceptance = {{{w % 2 == 0 ? 0.8 : alpha}}};
     }
     return sim::capacity_doubt(question, in_worlds(question, worlds), scenario);
