@@ -89,7 +89,7 @@ std::shared_ptr<const estimate::AcceptanceCurve> curve_from(Table table, const c
 
 ordered_json known_json(const Acceptance& acceptance, std::int64_t last_gamma) {
   const auto table = [&](const std::shared_ptr<const estimate::AcceptanceCurve>& curve) {
-    return curve ? std::optional<Table>(planning::tabulated(*curve, last_gamma)) : std::nullopt;
+    return curve ? std::optional<Table>(estimate::tabulated(*curve, last_gamma)) : std::nullopt;
   };
   Writer members;
   Acceptance copy = acceptance;

@@ -54,25 +54,24 @@ Alternative alternative_of(const TokensPerStep& tokens, int alternative) {
   return {end, {std::min(outer, inner), std::max(outer, inner)}};
 }
 
-/// As far as the curve covers gammas.
-std::vector<TokensPerStep> by_gamma(const AcceptanceCurve& curve, std::int64_t max_gamma) {
-  std::vector<TokensPerStep> all = {curve.tokens_per_step(0)};
-  for (std::int64_t gamma = 1; gamma <= max_gamma; ++gamma) {
-    try {
-      all.push_back(curve.tokens_per_step(gamma));
-    } catch (const std::domain_error&) {
-      break;
-    }
-  }
-  return all;
-}
-
 bool is_uncertain(const TokensPerStep& tokens) { return tokens.ci95.lo < tokens.ci95.hi; }
 
 }  // namespace
 
+std::vector<TokensPerStep> tabulated(const AcceptanceCurve& curve, std::int64_t last_gamma) {
+  std::vector<TokensPerStep> by_gamma = {curve.tokens_per_step(0)};
+  for (std::int64_t gamma = 1; gamma <= last_gamma; ++gamma) {
+    try {
+      by_gamma.push_back(curve.tokens_per_step(gamma));
+    } catch (const std::domain_error&) {
+      break;
+    }
+  }
+  return by_gamma;
+}
+
 TokenWorlds AcceptanceCurve::draw(std::int64_t max_gamma, const DrawOptions& options) const {
-  const std::vector<TokensPerStep> all = by_gamma(*this, max_gamma);
+  const std::vector<TokensPerStep> all = tabulated(*this, max_gamma);
   const auto has_bracket = [](const TokensPerStep& tokens) { return tokens.bracket.has_value(); };
   const int alternatives = std::any_of(all.begin(), all.end(), has_bracket) ? 2 : 1;
   const std::size_t each = std::any_of(all.begin(), all.end(), is_uncertain) ? options.worlds : 1;

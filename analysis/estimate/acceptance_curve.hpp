@@ -63,4 +63,9 @@ class AcceptanceCurve {
   virtual std::string refused() const { return {}; }
 };
 
+/// The table of a curve up to last_gamma, or up to where it ends.
+/// @param last_gamma  >= 0
+/// @return at least gamma = 0
+std::vector<TokensPerStep> tabulated(const AcceptanceCurve& curve, std::int64_t last_gamma);
+
 }  // namespace specdec::estimate

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/estimate/acceptance_counts.hpp"
-#include "analysis/estimate/serving_summary.hpp"
-
 namespace specdec::estimate {
 namespace {
 
@@ -50,17 +47,17 @@ void CountedGroup::WithoutGamma::add(const ServingCounts& counts, double its_rou
 }
 
 void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, ClusterSums& scratch) {
-  ++units;
-  insert_once(engines, counts.engine);
-  insert_once(formats, counts.format);
-  insert_once(files, counts.file.native());
-  from_rates = from_rates || counts.from_rates;
+  ++told.units;
+  insert_once(told.engines, counts.engine);
+  insert_once(told.formats, counts.format);
+  insert_once(told.files, counts.file.native());
+  told.from_rates = told.from_rates || counts.from_rates;
   rounds.add(normal.rounds);
   drafted.add(normal.drafted);
   accepted.add(normal.accepted);
   emitted.add(normal.emitted);
   steps.add(traces::steps_of(counts));
-  if (normal.longest_draft) longest_draft = std::max(longest_draft.value_or(0), *normal.longest_draft);
+  if (normal.longest_draft) told.longest_draft = std::max(told.longest_draft.value_or(0), *normal.longest_draft);
   const std::pair<double, double> between =
       normal.rounds_between.value_or(std::pair(normal.rounds.value_or(0), normal.rounds.value_or(0)));
   least_rounds += between.first;
@@ -86,10 +83,9 @@ void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, Cl
   exact += normal.evaluation == Evaluation::exact ? 1 : 0;
   bounded += normal.evaluation == Evaluation::bounds ? 1 : 0;
   by_moments += normal.evaluation == Evaluation::moments ? 1 : 0;
-  without_alpha += normal.evaluation == Evaluation::nothing ? 1 : 0;
   if (normal.has_positions) {
     ++with_positions;
-    traces::add_counts(rounds_by_accepted, normal.rounds_by_accepted);
+    traces::add_counts(told.rounds_by_accepted, normal.rounds_by_accepted);
   }
   if (!normal.rounds_by_drafted.empty()) {
     ++with_lengths;
@@ -114,7 +110,7 @@ void CountedGroup::add(const ServingCounts& counts, const UnitCounts& normal, Cl
     WindowsInOrder& windows = in_order[{its.source, normal.fixed_gamma}];
     if (windows.cells.parts() == 0) windows.first = tokens;
     windows.last = tokens;
-    const auto file = std::find(files.begin(), files.end(), counts.file.native()) - files.begin();
+    const auto file = std::find(told.files.begin(), told.files.end(), counts.file.native()) - told.files.begin();
     windows.cells.add({static_cast<double>(windows.cells.parts()), static_cast<std::size_t>(file), counts.line,
                        scratch.accepted, scratch.rounds});
     (normal.mean_tokens ? series_of_means : series)[its].add(scratch);
@@ -146,7 +142,7 @@ std::vector<AcceptanceTrend> CountedGroup::trends() const {
     trend->units = static_cast<double>(windows.cells.parts());
     if (trend->jump) {
       const TrendCell& turn = trend->turn;
-      if (turn.file < files.size()) trend->turn_at = files[turn.file];
+      if (turn.file < told.files.size()) trend->turn_at = told.files[turn.file];
       if (turn.line > 0) trend->turn_at += fmt::format(":{}", turn.line);
     } else {
       trend->before = windows.first;

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "analysis/estimate/acceptance_trend.hpp"
-#include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/serving_clusters.hpp"
+#include "analysis/estimate/serving_summary.hpp"
 #include "analysis/estimate/unit_counts.hpp"
 #include "traces/serving/serving_counts.hpp"
 
@@ -80,17 +80,15 @@ struct SeriesKey {
 /// Everything that was added to one group.
 struct CountedGroup {
   Warnings warnings;
-  std::vector<std::string> engines, formats, files;
-  std::int64_t units = 0, exact = 0, bounded = 0, by_moments = 0, without_alpha = 0, with_positions = 0,
-               with_lengths = 0, with_both = 0, counted = 0;
+  /// Engines, formats, files and units, whether from rates, the longest draft and rounds by accepted drafts.
+  ServingSummary told;
+  std::int64_t exact = 0, bounded = 0, by_moments = 0, with_positions = 0, with_lengths = 0, with_both = 0, counted = 0;
   Common<traces::CountUnit> unit;
   Common<std::optional<traces::AcceptanceRule>> rule;
   Common<traces::DraftShape> shape;
   Common<std::string> draft_method;
   Common<std::optional<std::int64_t>> fixed_gamma;
   Common<std::optional<std::int64_t>> verified;
-  std::optional<std::int64_t> longest_draft;
-  bool from_rates = false;
   Total rounds, drafted, accepted, emitted, steps;
   /// The fewest and the most possible rounds, over the units that count rounds.
   double least_rounds = 0, most_rounds = 0;
@@ -104,7 +102,7 @@ struct CountedGroup {
   } without_gamma;
   /// The rounds of units whose drafts are of several lengths, and what they drafted.
   double rounds_of_lengths = 0, drafted_of_lengths = 0;
-  std::vector<double> rounds_by_accepted, rounds_by_drafted;
+  std::vector<double> rounds_by_drafted;
   std::map<std::int64_t, std::vector<double>> by_length;
   ClusterTally clusters, means;
   std::map<SeriesKey, WindowCells> series, series_of_means;

@@ -51,18 +51,11 @@ void add_warning(ServingSummary& summary, std::string code, std::string message)
 }
 
 void describe(const CountedGroup& group, ServingSummary& summary) {
-  summary.engines = group.engines;
-  summary.formats = group.formats;
-  summary.files = group.files;
-  summary.units = group.units;
-  summary.from_rates = group.from_rates;
   summary.rounds = group.rounds.known();
   summary.drafted = group.drafted.known();
   summary.accepted = group.accepted.known();
   summary.emitted = group.emitted.known();
-  if (group.steps.units == group.units) summary.steps = group.steps.known();
-  summary.longest_draft = group.longest_draft;
-  summary.rounds_by_accepted = group.rounds_by_accepted;
+  if (group.steps.units == summary.units) summary.steps = group.steps.known();
   if (group.with_lengths == group.counted) summary.rounds_by_drafted = group.rounds_by_drafted;
   if (group.with_both == group.counted) summary.rounds_by_accepted_and_drafted = group.by_length;
   if (group.counted == 0) return;

@@ -75,17 +75,15 @@ NormalMixture NormalMixture::with_variance(double added) const {
   return NormalMixture(std::move(parts));
 }
 
-GroupShrinkage::GroupShrinkage(std::span<const GroupValue> groups, double largest_spread)
-    : groups_(groups.begin(), groups.end()) {
+GroupShrinkage::GroupShrinkage(std::span<const GroupValue> groups) : groups_(groups.begin(), groups.end()) {
   if (groups.empty()) throw std::invalid_argument("GroupShrinkage: groups is empty, but must hold at least one");
-  core::require_in("GroupShrinkage", "largest_spread", largest_spread, core::least_positive, core::largest_double);
   for (const GroupValue& one : groups) {
     core::require_in("GroupShrinkage", "value", one.value, -core::largest_double, core::largest_double);
     core::require_in("GroupShrinkage", "variance", one.variance, core::least_positive, core::largest_double);
   }
   std::vector<double> logs;
   for (int i = 0; i < spreads; ++i) {
-    const double spread = (i + 0.5) / spreads * largest_spread;
+    const double spread = (i + 0.5) / spreads * largest_group_spread;
     const WeightedMean sum = weighted_mean(groups, spread * spread);
     nodes_.push_back({0, spread, sum.mean, 1 / sum.weights});
     logs.push_back(log_likelihood(groups, spread, sum));

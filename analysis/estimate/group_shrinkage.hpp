@@ -67,8 +67,8 @@ class GroupShrinkage {
  public:
   /// @param groups  at least one
   /// @throws std::invalid_argument if there is none
-  /// @throws std::domain_error if a value is not finite, or a variance or the largest spread is not above 0
-  explicit GroupShrinkage(std::span<const GroupValue> groups, double largest_spread = largest_group_spread);
+  /// @throws std::domain_error if a value is not finite, or a variance is not above 0
+  explicit GroupShrinkage(std::span<const GroupValue> groups);
 
   /// The law of a group's own value.
   /// @throws std::out_of_range

@@ -77,6 +77,8 @@ MeasuredAcceptance::MeasuredAcceptance(const ServingSummary& summary, const Opti
   } else {
     refuse("neither drafted tokens nor the length of drafts is known", "acceptance needs one of them");
   }
+  evidence_.observed = {evidence_.counts.empty() ? longest_observed_ : 1,
+                        std::max(longest_observed_, measured_gamma_.value_or(0))};
 }
 
 double MeasuredAcceptance::requests_of(const ServingSummary& summary, double rounds) const {
@@ -92,15 +94,6 @@ double MeasuredAcceptance::error_of(const ServingSummary& summary, const CountEv
   if ((by_clusters || summary.unweighted_means) && ci95 && ci95->lo > 0 && ci95->lo < ci95->hi)
     return std::log(ci95->hi / ci95->lo) / (2 * core::normal_half_width_95);
   return summary.rounds ? sampling_error(evidence_.prior, counted) : error_of_means;
-}
-
-void MeasuredAcceptance::take_measured(std::int64_t gamma, double tokens, double error, double full_accepts) {
-  const double most = static_cast<double>(gamma) + 1, factor = std::exp(core::normal_half_width_95 * error);
-  TokensPerStep& measured = evidence_.measured[gamma];
-  // Totals scraped separately may slightly exceed what gamma allows.
-  measured.value = std::clamp(tokens, 1.0, most);
-  measured.ci95 = {std::max(1.0, measured.value / factor), std::min(most, measured.value * factor)};
-  measured.full_accepts = full_accepts;
 }
 
 void MeasuredAcceptance::take_positions(const ServingSummary& summary) {
@@ -129,7 +122,6 @@ void MeasuredAcceptance::take_positions(const ServingSummary& summary) {
     counted.survival.resize(static_cast<std::size_t>(counted.gamma), 0.0);
   }
   counted.requests = requests_of(summary, counted.rounds);
-  counted.length_variation = usual_length_variation;
   counted.relative_error = error_of(summary, counted);
   if (basis_ == IntervalBasis::batch_means) {
     const double explained = sampling_error(evidence_.prior, counted);
@@ -138,7 +130,8 @@ void MeasuredAcceptance::take_positions(const ServingSummary& summary) {
   if (all_made) made_.clear();
   counted_survival_ = counted.survival;
   if (measured_gamma_)
-    take_measured(*measured_gamma_, summary.tokens_per_step->value, *counted.relative_error, counted.survival.back());
+    evidence_.measured[*measured_gamma_] =
+        as_measured(*measured_gamma_, summary.tokens_per_step->value, *counted.relative_error, counted.survival.back());
   // Shorter drafts copy the same text in more rounds, so that positions are those of one gamma.
   if (measured_gamma_ && evidence_.prior.rounds_of_stretch)
     evidence_.lengths = {{*measured_gamma_, evidence_.measured.at(*measured_gamma_).value, *counted.relative_error}};
@@ -161,17 +154,17 @@ void MeasuredAcceptance::take_rate_alone(const ServingSummary& summary) {
   const std::int64_t gamma = std::max<std::int64_t>(1, longest_observed_);
   CountEvidence counted{gamma, powers_of(alpha, gamma), std::max(1.0, summary.rounds.value_or(1))};
   counted.requests = requests_of(summary, counted.rounds);
-  counted.length_variation = usual_length_variation;
   const double error = error_of(summary, counted);
   if (measured_gamma_) {
-    take_measured(gamma, summary.tokens_per_step->value, error, counted.survival.back());
-    evidence_.lengths = {{gamma, evidence_.measured.at(gamma).value, error}};
+    const TokensPerStep measured = as_measured(gamma, summary.tokens_per_step->value, error, counted.survival.back());
+    evidence_.measured[gamma] = measured;
+    evidence_.lengths = {{gamma, measured.value, error}};
     return;
   }
   evidence_.lengths = {{gamma, tokens_at(alpha, gamma), error}};
   if (rate.value) return;
   for (const double end : {summary.tokens_per_step->value, tokens_at(rate.bounds.hi, gamma)})
-    alternatives_.push_back({evidence_.prior, {{gamma, end, error}}, {}, {}});
+    alternatives_.push_back({evidence_.prior, {{gamma, end, error}}});
 }
 
 std::vector<double> MeasuredAcceptance::survival(std::int64_t gamma) const {
@@ -180,9 +173,9 @@ std::vector<double> MeasuredAcceptance::survival(std::int64_t gamma) const {
 }
 
 TokenWorlds MeasuredAcceptance::draw(std::int64_t max_gamma, const DrawOptions& options) const {
-  const TokenWorlds of_population = PopulationCurve(evidence_).draw(max_gamma, options);
+  const TokenWorlds of_population = PopulationCurve::draw(max_gamma, options);
   TokenWorlds worlds = of_population;
-  for (const PopulationCurve::Evidence& other : alternatives_)
+  for (const Evidence& other : alternatives_)
     worlds = joined(std::move(worlds), PopulationCurve(other).draw(max_gamma, options));
   if (!made_.empty()) {
     std::vector<double> shares = made_;
@@ -190,13 +183,6 @@ TokenWorlds MeasuredAcceptance::draw(std::int64_t max_gamma, const DrawOptions& 
     worlds = joined(std::move(worlds), thinned(of_population, shares));
   }
   return worlds;
-}
-
-TokensPerStep MeasuredAcceptance::tokens_per_step(std::int64_t gamma) const {
-  TokensPerStep tokens = beside_measured(evidence_.measured, gamma, drawn_, *this);
-  tokens.extrapolated = gamma > std::max(longest_observed_, measured_gamma_.value_or(0)) ||
-                        (gamma > 0 && evidence_.counts.empty() && gamma < longest_observed_);
-  return tokens;
 }
 
 }  // namespace specdec::estimate

@@ -7,7 +7,6 @@
 
 #include "analysis/cost/round_cost.hpp"
 #include "analysis/estimate/acceptance_curve.hpp"
-#include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/population_curve.hpp"
 #include "analysis/estimate/serving_summary.hpp"
 
@@ -22,7 +21,7 @@ namespace specdec::estimate {
 /// that end where they did, or that go on (a server may end those that look poor), at the upper end of alpha where it
 /// is known within bounds.
 /// Source:   docs/theory.md#acceptance-from-counters
-class MeasuredAcceptance final : public AcceptanceCurve {
+class MeasuredAcceptance final : public PopulationCurve {
  public:
   struct Options {
     /// The kind of the drafts, if it is known.
@@ -35,14 +34,10 @@ class MeasuredAcceptance final : public AcceptanceCurve {
   MeasuredAcceptance(const ServingSummary& summary, const Options& options);
   explicit MeasuredAcceptance(const ServingSummary& summary) : MeasuredAcceptance(summary, Options{}) {}
 
-  /// @throws std::domain_error if gamma < 0
-  TokensPerStep tokens_per_step(std::int64_t gamma) const override;
   /// At the gamma of every measured round the counted shares.
   std::vector<double> survival(std::int64_t gamma) const override;
   TokenWorlds draw(std::int64_t max_gamma, const DrawOptions& options) const override;
 
-  /// What the counts say of the population.
-  const PopulationCurve::Evidence& evidence() const { return evidence_; }
   /// The gamma of every round; empty if lengths vary or are unknown.
   std::optional<std::int64_t> measured_gamma() const { return measured_gamma_; }
   /// The method behind ci95 at the measured gamma: "iid_rounds", "clusters", "batch_means".
@@ -54,20 +49,17 @@ class MeasuredAcceptance final : public AcceptanceCurve {
   /// The relative error of the tokens per step as counted.
   double error_of(const ServingSummary& summary, const CountEvidence& counted) const;
   double requests_of(const ServingSummary& summary, double rounds) const;
-  void take_measured(std::int64_t gamma, double tokens, double error, double full_accepts);
 
   Options options_;
   IntervalBasis basis_ = IntervalBasis::none;
   std::optional<std::int64_t> measured_gamma_;
   std::int64_t longest_observed_ = 0;
-  PopulationCurve::Evidence evidence_;
   /// By position, as counted; empty if positions are unknown.
   std::vector<double> counted_survival_;
   /// Other evidence that the counts allow, without a probability.
-  std::vector<PopulationCurve::Evidence> alternatives_;
+  std::vector<Evidence> alternatives_;
   /// [j - 1] = P(the first j drafts are made | they would be accepted); empty if all rounds draft as many.
   std::vector<double> made_;
-  DrawnTokens drawn_;
 };
 
 }  // namespace specdec::estimate

@@ -1,11 +1,12 @@
 #include "analysis/estimate/population_curve.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <mutex>
-#include <utility>
 
 #include "analysis/core/checks.hpp"
+#include "analysis/core/normal_interval.hpp"
 #include "analysis/core/quantile.hpp"
 #include "analysis/estimate/population_posterior.hpp"
 
@@ -27,28 +28,15 @@ std::vector<double> values_of(const TokenWorlds& worlds, std::size_t gamma, int 
 
 }  // namespace
 
-struct DrawnTokens::Table {
+struct PopulationCurve::Table {
   std::mutex mutex;
   std::vector<TokensPerStep> by_gamma = {};
 };
 
-DrawnTokens::DrawnTokens() : table_(std::make_shared<Table>()) {}
+PopulationCurve::PopulationCurve() : table_(std::make_shared<Table>()) {}
 
-TokensPerStep DrawnTokens::at(const AcceptanceCurve& curve, std::int64_t gamma) const {
-  core::require_in("tokens_per_step", "gamma", gamma, 0, core::largest_integer);
-  if (gamma == 0) return {1, {1, 1}, 1, false};
-  gamma = std::min(gamma, longest_drawn);
-  const std::lock_guard lock(table_->mutex);
-  std::vector<TokensPerStep>& table = table_->by_gamma;
-  if (std::ssize(table) <= gamma) {
-    const std::int64_t last = std::min(longest_drawn, std::max<std::int64_t>({first_table, gamma, 2 * std::ssize(table)}));
-    const TokenWorlds worlds = curve.draw(last, {});
-    for (std::int64_t next = std::ssize(table); next <= last; ++next) table.push_back(tokens_of(worlds, next));
-  }
-  return table[static_cast<std::size_t>(gamma)];
-}
-
-PopulationCurve::PopulationCurve(Evidence evidence) : evidence_(std::move(evidence)) {
+PopulationCurve::PopulationCurve(Evidence evidence) : PopulationCurve() {
+  evidence_ = std::move(evidence);
   PopulationEvidence(evidence_.prior, evidence_.lengths, evidence_.counts);
 }
 
@@ -56,25 +44,43 @@ TokenWorlds PopulationCurve::draw(std::int64_t max_gamma, const DrawOptions& opt
   return population_worlds(evidence_.prior, evidence_.lengths, evidence_.counts, max_gamma, options);
 }
 
-TokensPerStep PopulationCurve::tokens_per_step(std::int64_t gamma) const {
-  const auto& measured = evidence_.measured;
-  TokensPerStep tokens = beside_measured(measured, gamma, drawn_, *this);
-  tokens.extrapolated =
-      gamma > 0 && (measured.empty() || gamma < measured.begin()->first || measured.rbegin()->first < gamma);
-  return tokens;
+TokensPerStep PopulationCurve::drawn(std::int64_t gamma) const {
+  core::require_in("tokens_per_step", "gamma", gamma, 0, core::largest_integer);
+  if (gamma == 0) return {1, {1, 1}, 1, false};
+  gamma = std::min(gamma, longest_drawn);
+  const std::lock_guard lock(table_->mutex);
+  std::vector<TokensPerStep>& table = table_->by_gamma;
+  if (std::ssize(table) <= gamma) {
+    const std::int64_t last = std::min(longest_drawn, std::max<std::int64_t>({first_table, gamma, 2 * std::ssize(table)}));
+    const TokenWorlds worlds = draw(last, {});
+    for (std::int64_t next = std::ssize(table); next <= last; ++next) table.push_back(tokens_of(worlds, next));
+  }
+  return table[static_cast<std::size_t>(gamma)];
 }
 
-TokensPerStep beside_measured(const std::map<std::int64_t, TokensPerStep>& measured, std::int64_t gamma,
-                              const DrawnTokens& drawn, const AcceptanceCurve& curve) {
-  if (const auto found = measured.find(gamma); found != measured.end()) return found->second;
-  TokensPerStep tokens = drawn.at(curve, gamma);
+TokensPerStep PopulationCurve::tokens_per_step(std::int64_t gamma) const {
+  const auto& measured = evidence_.measured;
+  const auto found = measured.find(gamma);
+  TokensPerStep tokens = found != measured.end() ? found->second : drawn(gamma);
   const auto above = measured.upper_bound(gamma);
   const double least = above == measured.begin() ? 1 : std::prev(above)->second.value;
   const double most = above == measured.end() ? core::largest_double : above->second.value;
-  if (gamma == 0 || most < least) return tokens;
-  tokens.value = std::clamp(tokens.value, least, most);
-  tokens.ci95 = {std::min(tokens.ci95.lo, tokens.value), std::max(tokens.ci95.hi, tokens.value)};
+  if (found == measured.end() && gamma > 0 && least <= most) {
+    tokens.value = std::clamp(tokens.value, least, most);
+    tokens.ci95 = {std::min(tokens.ci95.lo, tokens.value), std::max(tokens.ci95.hi, tokens.value)};
+  }
+  const auto of_measured = measured.empty() ? std::pair<std::int64_t, std::int64_t>(1, 0)
+                                            : std::pair(measured.begin()->first, measured.rbegin()->first);
+  const auto [shortest, longest] = evidence_.observed.value_or(of_measured);
+  tokens.extrapolated = gamma > 0 && (gamma < shortest || longest < gamma);
   return tokens;
+}
+
+TokensPerStep as_measured(std::int64_t gamma, double tokens, double relative_error, double full_accepts) {
+  const double most = static_cast<double>(gamma) + 1, factor = std::exp(core::normal_half_width_95 * relative_error);
+  // Totals scraped separately may slightly exceed what gamma allows.
+  const double value = std::clamp(tokens, 1.0, most);
+  return {value, {std::max(1.0, value / factor), std::min(most, value * factor)}, full_accepts};
 }
 
 TokensPerStep tokens_of(const TokenWorlds& worlds, std::int64_t gamma) {

@@ -2,6 +2,8 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "analysis/estimate/acceptance_curve.hpp"
@@ -9,22 +11,11 @@
 
 namespace specdec::estimate {
 
-/// What the worlds of a curve say of each gamma: those of the default options, drawn when they are first asked for.
-/// Copies share them.
-class DrawnTokens {
- public:
-  DrawnTokens();
-  /// As tokens_of; beyond gamma 4096 as there.
-  TokensPerStep at(const AcceptanceCurve& curve, std::int64_t gamma) const;
-
- private:
-  struct Table;
-  std::shared_ptr<Table> table_;
-};
-
 /// Tokens per step where some gammas were measured: those as they are, and the others by the population of requests
-/// that the figures allow. The value is the median of the worlds and the interval their central 95%.
-class PopulationCurve final : public AcceptanceCurve {
+/// that the figures allow, kept between what was measured of shorter and of longer drafts, unless the longer ones made
+/// fewer. Those of the population are of the worlds that the default options draw, when they are first asked for, and
+/// copies share them: the value is their median and the interval their central 95%.
+class PopulationCurve : public AcceptanceCurve {
  public:
   struct Evidence {
     PopulationPrior prior = {};
@@ -32,22 +23,34 @@ class PopulationCurve final : public AcceptanceCurve {
     std::vector<CountEvidence> counts = {};
     /// By gamma, where figures of it were measured: value and 95% interval.
     std::map<std::int64_t, TokensPerStep> measured = {};
+    /// The shortest and the longest drafts that figures are known of, if not those of `measured`.
+    std::optional<std::pair<std::int64_t, std::int64_t>> observed = {};
   };
   /// @throws std::domain_error if a figure is outside its range
   explicit PopulationCurve(Evidence evidence);
 
+  /// Beyond gamma 4096 the drawn tokens are those there.
+  /// @throws std::domain_error if gamma < 0
   TokensPerStep tokens_per_step(std::int64_t gamma) const override;
   TokenWorlds draw(std::int64_t max_gamma, const DrawOptions& options) const override;
 
- private:
+  /// What is known of the population.
+  const Evidence& evidence() const { return evidence_; }
+
+ protected:
+  PopulationCurve();
+
   Evidence evidence_;
-  DrawnTokens drawn_;
+
+ private:
+  TokensPerStep drawn(std::int64_t gamma) const;
+
+  struct Table;
+  std::shared_ptr<Table> table_;
 };
 
-/// What was measured of the gamma; else the drawn tokens, kept between what was measured of shorter and of longer
-/// drafts, unless the longer ones made fewer.
-TokensPerStep beside_measured(const std::map<std::int64_t, TokensPerStep>& measured, std::int64_t gamma,
-                              const DrawnTokens& drawn, const AcceptanceCurve& curve);
+/// Tokens per step as they were measured, held within [1, gamma + 1], with the 95% interval of a relative error.
+TokensPerStep as_measured(std::int64_t gamma, double tokens, double relative_error, double full_accepts);
 
 /// Value and interval of one gamma from worlds: the median of the first alternative, the central 95% of each and their
 /// hull. Full accepts are the gain of the last draft.

@@ -259,13 +259,12 @@ struct WeightedCliff {
 /// The drops on which the evidence says something, and none.
 std::vector<WeightedCliff> cliffs_within(const PopulationEvidence& evidence) {
   const std::int64_t within = evidence.longest() - 1;
-  const std::int64_t trained = evidence.prior().trained_depth.value_or(evidence.longest());
   std::vector<WeightedCliff> all = {{{}, 1}};
   if (evidence.is_one_length() || within < 1) return all;
   const std::int64_t depths = std::min(within, most_depths);
+  const double here = drops_within / static_cast<double>(depths);
   for (std::int64_t i = 0; i < depths; ++i) {
     const std::int64_t depth = depths < 2 ? within : 1 + i * (within - 1) / (depths - 1);
-    const double here = drops_within / static_cast<double>(depths) + (depth == trained ? evidence.prior().cliff : 0);
     for (const double drop : drops) all.push_back({{depth, drop}, here / std::size(drops)});
   }
   for (std::size_t i = 1; i < all.size(); ++i) all.front().weight -= all[i].weight;
@@ -353,13 +352,12 @@ std::vector<PopulationLaw> draw_populations(PopulationEvidence& evidence, const 
     const ReplicateDraws draws(options.seed, world_stream, static_cast<std::uint32_t>(world));
     evidence.drift(laws[world], draws.standard_normal(4));
   }
-  const std::int64_t trained = evidence.prior().trained_depth.value_or(evidence.longest());
-  if (trained < 1 || (trained < evidence.longest() && !evidence.is_one_length())) return laws;
+  if (evidence.empty()) return laws;
   // Nothing is told of a drop where the drafts of the evidence end.
   for (std::size_t world = 0; world < laws.size(); ++world) {
     const ReplicateDraws draws(options.seed, world_stream, static_cast<std::uint32_t>(world));
     if (laws[world].cliff.depth > 0 || draws.uniform(2) >= evidence.prior().cliff) continue;
-    laws[world].cliff = {trained, drops[draws.below(3, std::size(drops))]};
+    laws[world].cliff = {evidence.longest(), drops[draws.below(3, std::size(drops))]};
   }
   return laws;
 }

@@ -23,10 +23,9 @@ struct PopulationPrior {
   /// Of (mu, ln sigma, delta), which are normal; a fifth of the weight is on a law 2.5 times as wide.
   std::array<double, 3> mean = {};
   std::array<std::array<double, 3>, 3> covariance = {};
-  /// The probability that acceptance drops beyond the trained depth, in [0, 1).
+  /// The probability that acceptance drops beyond the trained depth, which is taken as the longest draft of the
+  /// evidence, in [0, 1).
   double cliff = 0;
-  /// The trained depth; the longest draft of the evidence if it is unknown.
-  std::optional<std::int64_t> trained_depth = {};
   /// Rounds that share one a_i, where these are not those of a request: those of a stretch of text that is copied or
   /// not.
   std::optional<double> rounds_of_stretch = {};
@@ -52,6 +51,9 @@ struct LengthEvidence {
   double relative_error = 0;
 };
 
+/// The squared coefficient of variation of requests' lengths, where nothing tells.
+inline constexpr double usual_length_variation = 0.5;
+
 /// What rounds of one gamma counted.
 struct CountEvidence {
   std::int64_t gamma = 1;
@@ -62,16 +64,13 @@ struct CountEvidence {
   /// Distinct prompts behind them, >= 1.
   double requests = 1;
   /// The squared coefficient of variation of the requests' lengths, >= 0.
-  double length_variation = 0;
+  double length_variation = usual_length_variation;
   /// Standard deviation of ln(tokens per step) by sampling where it was counted, too; else that of the population.
   std::optional<double> relative_error = {};
   /// That of it which neither the requests nor the rounds explain: windows that resemble each other for hours err
   /// together.
   double drift = 0;
 };
-
-/// The squared coefficient of variation of requests' lengths, where nothing tells.
-inline constexpr double usual_length_variation = 0.5;
 
 /// The standard deviation of ln(tokens per step) where rounds were counted, by the population of the prior's mean shape
 /// that gives as many.

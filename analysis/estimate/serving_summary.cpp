@@ -279,7 +279,7 @@ class Summarising {
       PositionAcceptance position;
       position.position = static_cast<std::int64_t>(i) + 1;
       const bool reached = i < tally_.survival.size();
-      const double rounds = traces::sum_of(group_.rounds_by_accepted);
+      const double rounds = traces::sum_of(summary_.rounds_by_accepted);
       position.accepted = reached ? tally_.survival[i].numerator() : 0;
       const double survival = std::clamp(position.accepted / rounds, 0.0, 1.0);
       const Interval iid = clopper_pearson_interval_of_share(std::min(position.accepted, rounds), rounds);
@@ -492,7 +492,7 @@ void ServingSummaries::add(const ServingCounts& counts) {
 std::vector<ServingSummary> ServingSummaries::summaries() const {
   std::vector<ServingSummary> summaries;
   for (const auto& [key, group] : groups_->by_key) {
-    ServingSummary& summary = summaries.emplace_back();
+    ServingSummary& summary = summaries.emplace_back(group.told);
     summary.model_name = key.first;
     if (!groups_->options.by.label.empty()) summary.group = key.second;
     Summarising(group, summary).run();

@@ -57,16 +57,10 @@ double relative_error(std::int64_t gamma, double tokens, double half_unit, const
     const PopulationPrior prior = population_prior();
     const double each = (tokens - 1) / static_cast<double>(gamma);
     const CountEvidence counted = {gamma, std::vector<double>(static_cast<std::size_t>(gamma), each), *rounds,
-                                   prior.requests_of(*rounds), usual_length_variation};
+                                   prior.requests_of(*rounds)};
     square += std::pow(sampling_error(prior, counted), 2);
   }
   return std::sqrt(square);
-}
-
-void add_measured(std::int64_t gamma, double tokens, double full_accepts, double error, TypedAcceptance& typed) {
-  const double factor = std::exp(core::normal_half_width_95 * error), most = static_cast<double>(gamma) + 1;
-  const Interval ci95 = {std::max(1.0, tokens / factor), std::min(most, tokens * factor)};
-  typed.evidence.measured[gamma] = {tokens, ci95, full_accepts, false};
 }
 
 /// The possible error of the tokens per step from the rounding of all rates.
@@ -108,7 +102,7 @@ TypedAcceptance typed_lengths(std::span<const TypedLength> lengths, std::optiona
     }
     const double error = relative_error(gamma, tokens, half_unit, rounds);
     typed.evidence.lengths.push_back({gamma, tokens, error});
-    add_measured(gamma, tokens, full_accepts, error, typed);
+    typed.evidence.measured[gamma] = as_measured(gamma, tokens, error, full_accepts);
     typed.measured_at = gamma;
     before = length;
   }
@@ -138,12 +132,12 @@ TypedAcceptance typed_positions(std::span<const TypedRate> rates, bool condition
   CountEvidence counted = {typed.measured_at, {}, rounds.value_or(many)};
   for (std::int64_t j = 1; j <= typed.measured_at; ++j) counted.survival.push_back(law.survival(j));
   counted.requests = typed.evidence.prior.requests_of(counted.rounds);
-  counted.length_variation = usual_length_variation;
   const double tokens = theory::expected_tokens(law, typed.measured_at);
   typed.rate = AcceptanceRate(std::min(1.0, (tokens - 1) / (tokens - counted.survival.back())));
   counted.relative_error =
       relative_error(typed.measured_at, tokens, half_unit_of_tokens(rates, conditional), rounds);
-  add_measured(typed.measured_at, tokens, counted.survival.back(), *counted.relative_error, typed);
+  typed.evidence.measured[typed.measured_at] =
+      as_measured(typed.measured_at, tokens, *counted.relative_error, counted.survival.back());
   typed.evidence.counts.push_back(std::move(counted));
   return typed;
 }

@@ -5,7 +5,6 @@
 #include <span>
 
 #include "analysis/cost/round_cost.hpp"
-#include "analysis/estimate/acceptance_curve.hpp"
 #include "analysis/estimate/population_curve.hpp"
 #include "traces/serving/serving_counts.hpp"
 
@@ -18,28 +17,14 @@ struct CountedRun {
 };
 
 /// Acceptance from runs of several gammas, each measured separately. At a gamma that was run, it is the counts of those
-/// runs; elsewhere that of a population of requests that gives all of them (estimate::PopulationCurve).
+/// runs; elsewhere that of a population of requests that gives all of them.
 ///
 /// Runs of one gamma are the clusters of its interval. That of a single run is of its requests, if it tells them.
 /// Source:   docs/theory.md#plans-over-batch-and-context
-class BenchAcceptance : public estimate::AcceptanceCurve {
- public:
-  /// @param kind  that of the drafts
-  /// @throws std::invalid_argument if there are no runs
-  /// @throws traces::FileError if a run's counts contradict each other
-  /// @throws std::domain_error if the counts lack what is needed
-  explicit BenchAcceptance(std::span<const CountedRun> runs, std::optional<cost::DraftKind> kind = {});
-
-  estimate::TokensPerStep tokens_per_step(std::int64_t gamma) const override;
-  estimate::TokenWorlds draw(std::int64_t max_gamma, const estimate::DrawOptions& options) const override;
-
-  /// The largest gamma among the runs.
-  std::int64_t longest() const { return evidence_.measured.rbegin()->first; }
-  bool measured(std::int64_t gamma) const { return evidence_.measured.count(gamma) > 0; }
-
- private:
-  estimate::PopulationCurve::Evidence evidence_;
-  estimate::DrawnTokens drawn_;
-};
+/// @param kind  that of the drafts
+/// @throws std::invalid_argument if there are no runs
+/// @throws traces::FileError if a run's counts contradict each other
+/// @throws std::domain_error if the counts lack what is needed
+estimate::PopulationCurve bench_acceptance(std::span<const CountedRun> runs, std::optional<cost::DraftKind> kind = {});
 
 }  // namespace specdec::planning

@@ -3,18 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <limits>
 #include <map>
-#include <span>
 #include <stdexcept>
 #include <utility>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/quantile.hpp"
 #include "analysis/cost/anchored_cost.hpp"
-#include "analysis/cost/fitted_cost.hpp"
 #include "analysis/cost/lookup_cost.hpp"
 #include "analysis/cost/mean_drafts.hpp"
 #include "analysis/cost/observed_rounds.hpp"
@@ -230,7 +227,8 @@ void BenchPlanner::join_batches() {
 void BenchPlanner::take_acceptance() {
   const std::vector<CountedRun> counted = counted_runs(runs_);
   acceptance_ = question_.acceptance;
-  if (!counted.empty()) acceptance_ = std::make_shared<BenchAcceptance>(counted, question_.kind);
+  if (!counted.empty())
+    acceptance_ = std::make_shared<estimate::PopulationCurve>(bench_acceptance(counted, question_.kind));
   if (!acceptance_ && has_chains(runs_)) acceptance_ = usual_acceptance(question_, longest_of(question_));
   plan_.acceptance = question_.acceptance ? question_.acceptance : acceptance_;
 }
@@ -318,7 +316,7 @@ void BenchPlanner::price_trees() {
   for (const Run& run : runs_) {
     if (!run.figures.tree || trees_.count(*run.figures.tree) > 0) continue;
     const cost::DraftTree& tree = *run.figures.tree;
-    const auto acceptance = std::make_shared<BenchAcceptance>(counted_runs(runs_, tree));
+    const auto acceptance = std::make_shared<estimate::PopulationCurve>(bench_acceptance(counted_runs(runs_, tree)));
     const estimate::TokensPerStep tokens = acceptance->tokens_per_step(tree.depth);
     std::function<double(const cost::RoundPoint&)> prompts;
     if (prompts_) {

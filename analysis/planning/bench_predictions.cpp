@@ -27,7 +27,7 @@ estimate::Interval interval_of_token(double seconds, double round, const cost::R
 /// The tokens per step of a run, whose own counts have the same kind of error as those that predict them.
 PredictedFigure tokens_of(const Run& run, const estimate::TokensPerStep& predicted) {
   const CountedRun counted[] = {run.counted()};
-  const estimate::TokensPerStep own = BenchAcceptance(counted).tokens_per_step(run.figures.gamma);
+  const estimate::TokensPerStep own = bench_acceptance(counted).tokens_per_step(run.figures.gamma);
   const double fewer = std::log(predicted.value / predicted.ci95.lo),
                more = std::log(predicted.ci95.hi / predicted.value);
   return {predicted.value,
@@ -42,7 +42,7 @@ double tokens_of_another(std::int64_t gamma, const std::vector<CountedRun>& othe
   std::vector<CountedRun> its;
   std::copy_if(others.begin(), others.end(), std::back_inserter(its),
                [gamma](const CountedRun& run) { return run.gamma == gamma; });
-  return BenchAcceptance(its.empty() ? others : its).tokens_per_step(gamma).value;
+  return bench_acceptance(its.empty() ? others : its).tokens_per_step(gamma).value;
 }
 
 }  // namespace

@@ -249,7 +249,7 @@ Runs runs_of(const BenchQuestion& question, const std::string& model) {
   }
   std::shared_ptr<const estimate::AcceptanceCurve> acceptance = question.acceptance;
   if (!acceptance && !counted.empty())
-    acceptance = std::make_shared<BenchAcceptance>(counted, question.kind);
+    acceptance = std::make_shared<estimate::PopulationCurve>(bench_acceptance(counted, question.kind));
   if (!acceptance) acceptance = usual_acceptance(question, longest_of(question));
   for (const ServingCounts& counts : question.runs) {
     if (counts.label("model_name") != model || !cost::drafts_uncounted(counts)) continue;

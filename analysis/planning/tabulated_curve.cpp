@@ -29,17 +29,4 @@ estimate::TokensPerStep TabulatedCurve::tokens_per_step(std::int64_t gamma) cons
   return by_gamma_[static_cast<std::size_t>(gamma)];
 }
 
-std::vector<estimate::TokensPerStep> tabulated(const estimate::AcceptanceCurve& curve, std::int64_t last_gamma) {
-  core::require_in("tabulated", "last_gamma", last_gamma, std::int64_t{0}, std::int64_t{1} << 20);
-  std::vector<estimate::TokensPerStep> by_gamma = {curve.tokens_per_step(0)};
-  for (std::int64_t gamma = 1; gamma <= last_gamma; ++gamma) {
-    try {
-      by_gamma.push_back(curve.tokens_per_step(gamma));
-    } catch (const std::domain_error&) {
-      break;
-    }
-  }
-  return by_gamma;
-}
-
 }  // namespace specdec::planning

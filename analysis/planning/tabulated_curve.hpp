@@ -23,9 +23,4 @@ class TabulatedCurve : public estimate::AcceptanceCurve {
   std::vector<estimate::TokensPerStep> by_gamma_;
 };
 
-/// The table of a curve up to last_gamma, or up to where it ends.
-/// @param last_gamma  >= 0
-/// @return at least gamma = 0
-std::vector<estimate::TokensPerStep> tabulated(const estimate::AcceptanceCurve& curve, std::int64_t last_gamma);
-
 }  // namespace specdec::planning

@@ -89,7 +89,7 @@ ordered_json acceptance_of(const Shown& shown) {
     } else {
       known.curve = shown.plan.bench->acceptance;
     }
-    const auto last = static_cast<std::int64_t>(planning::tabulated(*known.curve, shown.plan.max_gamma).size()) - 1;
+    const auto last = static_cast<std::int64_t>(estimate::tabulated(*known.curve, shown.plan.max_gamma).size()) - 1;
     words.known = {std::make_shared<const planner::Acceptance>(std::move(known)), last};
     const bool by_default = !shown.plan.question.max_gamma && shown.draft != nullptr;
     if (!by_default) question.max_gamma = std::max<std::int64_t>(last, 1);

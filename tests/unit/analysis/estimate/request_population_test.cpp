@@ -27,7 +27,8 @@ bool holds(const TokenWorlds& worlds, std::size_t gamma, double truth) {
 CountEvidence served(const PopulationLaw& law, std::int64_t gamma, int requests, std::mt19937_64& random) {
   std::normal_distribution<> normal;
   std::uniform_real_distribution<> uniform;
-  CountEvidence counted{gamma, std::vector<double>(static_cast<std::size_t>(gamma)), 0, static_cast<double>(requests)};
+  CountEvidence counted{gamma, std::vector<double>(static_cast<std::size_t>(gamma)), 0, static_cast<double>(requests),
+                        0};
   for (int request = 0; request < requests; ++request) {
     const double log_odds = law.mu + law.sigma * normal(random);
     for (double tokens = 0; tokens < 128; ++tokens, ++counted.rounds) {
@@ -146,7 +147,6 @@ TEST_CASE("lengths that fall are as unknown elsewhere as they fall, and no more"
 TEST_CASE("few rounds keep their own figure, whatever is usual of such drafts") {
   CountEvidence counted{4, {0.4, 0.2, 0.1, 0.05}, 150};
   counted.requests = 3;
-  counted.length_variation = usual_length_variation;
   const std::vector<CountEvidence> counts = {counted};
   const TokenWorlds worlds = population_worlds(population_prior(cost::DraftKind::eagle), {}, counts, 8, {1000, 1});
   CHECK(quantile(worlds.tokens[4], 0.5) == Approx(1.75).epsilon(0.06));
@@ -231,8 +231,7 @@ TEST_CASE("a drop that was counted goes on behind the counts") {
 }
 
 TEST_CASE("counts that err together for hours leave all gammas as open, about what was counted") {
-  CountEvidence counted{3, {0.71, 0.5, 0.36}, 300'000};
-  counted.requests = 5'000;
+  CountEvidence counted{3, {0.71, 0.5, 0.36}, 300'000, 5'000, 0};
   counted.relative_error = counted.drift = 0.1;
   const TokenWorlds worlds = population_worlds(population_prior(), {}, {{counted}}, 5, {1000, 1});
   CHECK(quantile(worlds.tokens[3], 0.5) == Approx(2.57).epsilon(0.02));

@@ -1076,8 +1076,7 @@ TEST_CASE("acceptance of runs is as counted at their gammas, and elsewhere that 
   const Server server;
   ServingCounts two = server.run(2, 8), six = server.run(6, 8);
   const std::vector<planning::CountedRun> runs = {{&two, 2}, {&six, 6}};
-  const planning::BenchAcceptance acceptance(runs);
-  CHECK(acceptance.longest() == 6);
+  const estimate::PopulationCurve acceptance = planning::bench_acceptance(runs);
   CHECK(acceptance.tokens_per_step(0).value == 1);
   for (std::int64_t gamma = 1; gamma <= 6; ++gamma) {
     const estimate::TokensPerStep tokens = acceptance.tokens_per_step(gamma);
@@ -1085,15 +1084,15 @@ TEST_CASE("acceptance of runs is as counted at their gammas, and elsewhere that 
     CHECK(tokens.value == Approx(server.tokens(gamma)).epsilon(ran ? 1e-4 : 0.03));
     CHECK_FALSE(tokens.extrapolated);
     CHECK((tokens.ci95.lo <= server.tokens(gamma) && server.tokens(gamma) <= tokens.ci95.hi));
-    CHECK(acceptance.measured(gamma) == ran);
+    CHECK((acceptance.evidence().measured.count(gamma) == 1) == ran);
   }
   CHECK(acceptance.tokens_per_step(7).extrapolated);
   // So are longer drafts that counted fewer tokens than shorter ones.
   Server worse = server;
   worse.alpha = 0.2;
   six = worse.run(6, 8);
-  const planning::BenchAcceptance strange(runs);
+  const estimate::PopulationCurve strange = planning::bench_acceptance(runs);
   CHECK(strange.tokens_per_step(2).value == Approx(server.tokens(2)).epsilon(1e-4));
   CHECK(strange.tokens_per_step(6).value == Approx(worse.tokens(6)).epsilon(1e-4));
-  CHECK_THROWS_AS(planning::BenchAcceptance({}), std::invalid_argument);
+  CHECK_THROWS_AS(planning::bench_acceptance({}), std::invalid_argument);
 }
