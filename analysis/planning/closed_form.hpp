@@ -6,6 +6,7 @@
 
 #include "analysis/core/acceptance_rate.hpp"
 #include "analysis/core/step_cost.hpp"
+#include "analysis/planning/best_gamma.hpp"
 #include "analysis/theory/optimal_gamma.hpp"
 
 /// What the formulas of analysis/theory say of one acceptance rate at constant costs, beside the choice of gamma.
