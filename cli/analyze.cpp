@@ -16,7 +16,6 @@
 #include "cli/trace_input.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
-#include "planner/recordings/analysis.hpp"
 #include "planner/recordings/recording_parts.hpp"
 #include "planner/recordings/recording_summary.hpp"
 #include "planner/traffic_mix.hpp"

@@ -1,9 +1,7 @@
 #include "cli/commands.hpp"
 
-#include <functional>
-#include <utility>
-
 #include "cli/capacity_question.hpp"
+#include "cli/files.hpp"
 #include "cli/interruption.hpp"
 #include "cli/values.hpp"
 #include "render/capacity.hpp"

@@ -4,13 +4,11 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <string_view>
-#include <utility>
 
 #include "cli/given_options.hpp"
 #include "cli/plan_grammar.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
-#include "planner/load/capacity.hpp"
 
 namespace specdec::cli {
 namespace {

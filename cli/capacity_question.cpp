@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <utility>
 
-#include "cli/files.hpp"
 #include "cli/planned.hpp"
 #include "cli/usage_error.hpp"
 #include "sim/serving/recorded_workload.hpp"

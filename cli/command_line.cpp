@@ -7,16 +7,13 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <new>
-#include <optional>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "cli/answering.hpp"
 #include "cli/completion/completion.hpp"
-#include "cli/files.hpp"
 #include "cli/help.hpp"
 #include "cli/option_file.hpp"
 #include "cli/refused_words.hpp"

@@ -3,10 +3,9 @@
 namespace specdec::cli {
 namespace {
 
-using estimate::Estimate;
-using estimate::Interval;
 using estimate::ServingSummary;
 using nlohmann::ordered_json;
+using render::estimate_json;
 
 ordered_json rate_json(const std::optional<estimate::CountedRate>& rate) {
   ordered_json json = {

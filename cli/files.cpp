@@ -9,11 +9,9 @@
 #include <nettle/base64.h>
 #include <array>
 #include <cerrno>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <system_error>
 
 #include "cli/usage_error.hpp"

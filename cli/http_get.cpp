@@ -7,8 +7,8 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <cstdint>
-
 #include "cli/usage_error.hpp"
+
 #include "cli/values.hpp"
 #include "render/version.hpp"
 

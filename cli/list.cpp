@@ -27,7 +27,6 @@ using namespace render;
 namespace {
 
 using cost::HardwareSpec;
-using cost::LayerGroup;
 using cost::ModelSpec;
 using cost::NumberType;
 using cost::SourcedNumber;
@@ -167,7 +166,7 @@ double kv_bytes_per_token(const ModelSpec& model) {
 ordered_json json_of_layers(const ModelSpec& model) {
   std::int64_t layers = 0, windowed_layers = 0;
   ordered_json window, experts, experts_per_token;
-  for (const LayerGroup& group : model.layers) {
+  for (const cost::LayerGroup& group : model.layers) {
     layers += group.count;
     if (group.window) {
       windowed_layers += group.count;

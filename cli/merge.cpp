@@ -11,7 +11,6 @@
 #include "planner/parts/part_files.hpp"
 #include "planner/recordings/recording_parts.hpp"
 #include "planner/sweeps/sweep.hpp"
-#include "render/analysis.hpp"
 #include "render/version.hpp"
 
 namespace specdec::cli {

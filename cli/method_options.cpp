@@ -5,7 +5,6 @@
 #include "cli/files.hpp"
 #include "cli/plan_grammar.hpp"
 #include "cli/progress.hpp"
-#include "cli/shipped_models.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
 #include "render/comparison.hpp"

@@ -7,7 +7,6 @@
 #include <cctype>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <stdexcept>
 
 #include "cli/help.hpp"

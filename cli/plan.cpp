@@ -1,9 +1,6 @@
 #include "cli/plan.hpp"
 
 #include <fmt/format.h>
-#include <algorithm>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <utility>
 

@@ -4,10 +4,7 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <filesystem>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "analysis/planning/best_gamma.hpp"
 #include "cli/given_options.hpp"

@@ -1,7 +1,6 @@
 #include "cli/commands.hpp"
 
 #include <fmt/format.h>
-#include <algorithm>
 #include <filesystem>
 #include <string_view>
 

@@ -12,8 +12,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <string_view>
 #include <system_error>
 #include <utility>
 

@@ -23,7 +23,6 @@ namespace {
 using nlohmann::ordered_json;
 using planning::Agreement;
 using planning::Comparison;
-using planning::PublishedAcceptance;
 using planning::RoundedNumber;
 
 /// A figure that the paper prints.
@@ -209,7 +208,7 @@ constexpr char table_2_note[] =
 
 ordered_json interval(const RoundedNumber& number) { return {number.lowest, number.highest}; }
 
-ordered_json setting(const PublishedAcceptance& p) {
+ordered_json setting(const planning::PublishedAcceptance& p) {
   return {{"name", p.name},
           {"task", p.task},
           {"target_model", p.target_model},

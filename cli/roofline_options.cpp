@@ -9,7 +9,6 @@
 namespace specdec::cli {
 namespace {
 
-using cost::NumberType;
 using cost::UncertainValue;
 using planner::HardwareOptions;
 
@@ -27,7 +26,8 @@ UncertainValue uncertain_value(std::string_view option, const std::string& text,
   return {low, low + (high - low) / 2, high};
 }
 
-void declare_type(Options& options, const std::string& name, std::optional<NumberType>& type, const std::string& help) {
+void declare_type(Options& options, const std::string& name, std::optional<cost::NumberType>& type,
+                  const std::string& help) {
   options.value(name, "TYPE", help, [&type](std::string_view option, const std::string& text) {
     type = cost::number_type_named(text);
     if (!type) refuse(option, text, "one of fp32, fp16, bf16, fp8, int8, int4, nvfp4, mxfp4");

@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "cli/files.hpp"
 #include "cli/interruption.hpp"

@@ -16,7 +16,6 @@ namespace {
 using planner::Acceptance;
 using planner::AcceptanceWords;
 using planner::half_unit_of;
-using planner::largest_max_gamma;
 
 constexpr LegalRange probability = {0.0, 1.0};
 
@@ -51,7 +50,7 @@ AcceptanceWords lengths_of(const PlanOptions& o) {
   for (const std::string_view part : split(text, ',')) {
     const auto pair = split(part, ':');
     if (pair.size() != 2) refuse(option, text, "LENGTH or GAMMA:LENGTH,GAMMA:LENGTH,...");
-    const std::int64_t gamma = parse_integer("gamma in --acceptance-length", pair[0], 1, largest_max_gamma);
+    const std::int64_t gamma = parse_integer("gamma in --acceptance-length", pair[0], 1, planner::largest_max_gamma);
     lengths.push_back(typed_length(pair[1], gamma));
   }
   return {.acceptance_length = std::move(lengths)};

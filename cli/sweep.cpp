@@ -1,9 +1,7 @@
 #include "cli/sweep.hpp"
 
 #include <fmt/format.h>
-#include <algorithm>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "cli/files.hpp"

@@ -1,8 +1,5 @@
 #include "cli/commands.hpp"
 
-#include <optional>
-#include <string>
-
 #include "cli/files.hpp"
 #include "cli/plan_grammar.hpp"
 #include "cli/plan_options.hpp"

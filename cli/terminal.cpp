@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-
 #include "render/text.hpp"
 
 namespace specdec::cli {

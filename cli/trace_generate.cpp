@@ -7,7 +7,6 @@
 #include "cli/trace_output.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
-#include "render/text.hpp"
 #include "sim/synthetic_traces.hpp"
 
 namespace specdec::cli {

@@ -5,7 +5,6 @@
 #include "cli/commands.hpp"
 #include "cli/trace_input.hpp"
 #include "render/table.hpp"
-#include "render/text.hpp"
 #include "traces/check_trace.hpp"
 
 namespace specdec::cli {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <filesystem>
 #include <system_error>
 
 #include "analysis/estimate/observe.hpp"

@@ -20,7 +20,6 @@ namespace specdec::cli {
 using namespace render;
 namespace {
 
-using nlohmann::ordered_json;
 using traces::PositionSource;
 
 /// Recordings whose task names are known at their end only are read once for them.

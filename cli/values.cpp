@@ -6,10 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <thread>
-
-#include "cli/usage_error.hpp"
 
 namespace specdec::cli {
 namespace {

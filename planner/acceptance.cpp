@@ -8,7 +8,6 @@
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/normal_interval.hpp"
-#include "analysis/planning/closed_form.hpp"
 #include "analysis/planning/profile_curve.hpp"
 #include "analysis/planning/published_acceptance.hpp"
 #include "analysis/planning/published_lengths.hpp"
@@ -16,7 +15,6 @@
 #include "planner/near_names.hpp"
 #include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
-#include "traces/acceptance_rules.hpp"
 
 namespace specdec::planner {
 namespace {

@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string_view>
-#include <utility>
 
 #include "analysis/cost/constant_cost.hpp"
 #include "planner/number_text.hpp"

@@ -12,7 +12,6 @@
 #include "planner/number_text.hpp"
 #include "planner/planning_steps.hpp"
 #include "planner/question_error.hpp"
-#include "traces/acceptance_rules.hpp"
 
 namespace specdec::planner {
 namespace {

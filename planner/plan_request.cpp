@@ -1,7 +1,6 @@
 #include "planner/plan_request.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 

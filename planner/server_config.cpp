@@ -13,7 +13,6 @@
 #include "planner/number_text.hpp"
 #include "planner/planning_steps.hpp"
 #include "planner/question_error.hpp"
-#include "traces/acceptance_rules.hpp"
 
 /// Checks that the plan would run on a server, and the server's configuration.
 namespace specdec::planner {

@@ -4,7 +4,6 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <vector>
 
 #include "planner/recordings/analysis.hpp"
 #include "render/spoken.hpp"

@@ -1,16 +1,13 @@
 #include "render/analysis.hpp"
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "render/json_values.hpp"
 
 namespace specdec::render {
 namespace {
 
-using estimate::AcceptanceEstimate;
 using estimate::Estimate;
 using estimate::GammaReplay;
 using estimate::Interval;
@@ -18,7 +15,7 @@ using estimate::ReplayReport;
 using nlohmann::ordered_json;
 using planning::TraceAnalysis;
 
-ordered_json acceptance_json(const std::optional<AcceptanceEstimate>& alpha) {
+ordered_json acceptance_json(const std::optional<estimate::AcceptanceEstimate>& alpha) {
   if (!alpha) return nullptr;
   ordered_json json = {{"value", number_or_null(alpha->value)}};
   if (!alpha->value) json["bounds"] = pair_of(alpha->bounds);

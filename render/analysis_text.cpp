@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <cmath>
 
 #include "planner/plan.hpp"
 #include "render/text.hpp"

@@ -13,8 +13,6 @@ using planner::Capacity;
 
 using nlohmann::ordered_json;
 using sim::ScenarioCapacity;
-using sim::SimulatedPercentiles;
-using sim::SimulatedValue;
 
 /// The contributions to the intervals.
 std::string method_of(const Capacity& r) {
@@ -24,7 +22,7 @@ std::string method_of(const Capacity& r) {
 }
 
 /// An upper end is null where a world does not carry the load, or worlds are missing.
-ordered_json json_of(const SimulatedValue& value, const Capacity& r, double factor = 1) {
+ordered_json json_of(const sim::SimulatedValue& value, const Capacity& r, double factor = 1) {
   return {{"value", factor * value.value},
           {"ci95", {factor * value.lo, number_or_null(factor * value.hi)}},
           {"method", method_of(r)}};
@@ -39,7 +37,7 @@ ordered_json ends_note(const Capacity& r, std::size_t i) {
                      scenario.overloaded, scenario.simulated.size());
 }
 
-ordered_json json_of(const std::optional<SimulatedPercentiles>& percentiles, const Capacity& r) {
+ordered_json json_of(const std::optional<sim::SimulatedPercentiles>& percentiles, const Capacity& r) {
   if (!percentiles) return nullptr;
   return {{"p50", json_of(percentiles->p50, r)},
           {"p90", json_of(percentiles->p90, r)},

@@ -7,7 +7,6 @@ namespace specdec::render {
 namespace {
 
 using nlohmann::ordered_json;
-using planner::Checkup;
 using planner::Evidence;
 using planner::Finding;
 using planner::Severity;
@@ -33,7 +32,7 @@ ordered_json finding_json(const Finding& finding) {
 
 }  // namespace
 
-ordered_json json_of(const Checkup& checkup) {
+ordered_json json_of(const planner::Checkup& checkup) {
   ordered_json json = {{"passed", checkup.count(Severity::error) == 0},
                        {"errors", checkup.count(Severity::error)},
                        {"warnings_found", checkup.count(Severity::warning)},

@@ -15,7 +15,6 @@ namespace specdec::render {
 namespace {
 
 using validation::MethodResult;
-using validation::MethodTiming;
 
 std::string with_interval_or_dash(const std::optional<estimate::Estimate>& value, int digits) {
   return value ? render::with_interval(*value, digits) : "-";
@@ -159,7 +158,7 @@ std::string with_error(const std::optional<double>& speedup, double measured) {
   return speedup ? fmt::format("{:.2f} ({:+.0f}%)", *speedup, 100 * (*speedup / measured - 1)) : "-";
 }
 
-std::optional<double> verify_factor_of(const MethodTiming& timing) {
+std::optional<double> verify_factor_of(const validation::MethodTiming& timing) {
   return timing.verification.empty() ? std::nullopt : std::optional(timing.verification.back().factor);
 }
 

@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <string_view>
-#include <utility>
 
 #include "render/difference.hpp"
 #include "render/json_values.hpp"
@@ -13,7 +11,6 @@ using estimate::GroupDifference;
 using estimate::PositionDifference;
 using estimate::RunDifference;
 using nlohmann::ordered_json;
-using planner::ComparedRun;
 using planner::RunsDifference;
 
 ordered_json difference_json(const Difference& difference) {
@@ -26,7 +23,8 @@ ordered_json with_difference(ordered_json row, const Difference& difference) {
   return row;
 }
 
-ordered_json compared_run_json(const ComparedRun& run, std::int64_t units, std::int64_t clusters, double tokens) {
+ordered_json compared_run_json(const planner::ComparedRun& run, std::int64_t units, std::int64_t clusters,
+                               double tokens) {
   return {{"file", run.file},
           {"kind", run.kind},
           {"unit", run.unit},

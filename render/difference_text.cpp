@@ -10,9 +10,7 @@ namespace specdec::render {
 namespace {
 
 using estimate::Difference;
-using estimate::GroupDifference;
 using estimate::RunDifference;
-using planner::ComparedRun;
 using planner::RunsDifference;
 
 /// A row of any of the tables; cells that a table lacks are empty.
@@ -53,7 +51,7 @@ Table positions_table(const RunDifference& found) {
 std::string groups_text(const RunDifference& found) {
   if (!found.mix) return "";
   std::vector<Part> groups;
-  for (const GroupDifference& one : found.groups) {
+  for (const estimate::GroupDifference& one : found.groups) {
     groups.push_back({one.group.empty() ? "(none)" : one.group,
                       one.acceptance,
                       {fixed(one.tokens_a), fixed(one.tokens_b), percent(one.share_a), percent(one.share_b),
@@ -81,7 +79,7 @@ std::string time_text(const RunDifference& found) {
                                        {"tokens per step", found.time->log_tokens}})));
 }
 
-std::string run_text(std::string_view name, const ComparedRun& run, std::int64_t units, double tokens) {
+std::string run_text(std::string_view name, const planner::ComparedRun& run, std::int64_t units, double tokens) {
   return wrapped(fmt::format("{}: {}: {}{}{}, {} tokens per step", name, visible(run.file), counted(units, run.unit),
                              run.gamma ? fmt::format(" at gamma {}", *run.gamma) : "",
                              run.rule ? fmt::format(", {}", traces::name_of(*run.rule)) : "", fixed(tokens)),

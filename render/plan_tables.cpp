@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <set>
-#include <string_view>
 
 #include "render/plan.hpp"
 #include "render/text.hpp"

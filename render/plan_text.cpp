@@ -1,9 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <span>
 #include <string>
-#include <string_view>
 
 #include "planner/benchmark_command.hpp"
 #include "render/plan.hpp"
@@ -14,7 +12,6 @@ namespace specdec::render {
 namespace {
 
 using planner::Plan;
-using planning::PointPlan;
 
 std::string about_passed_over(const Plan& d) {
   std::string text;
@@ -81,7 +78,7 @@ bool is_passed_over(const Plan& d, std::size_t draft) { return d.misfit().empty(
 
 std::string calibration_text(const Plan& d) {
   if (d.next_run() || !d.has_roofline()) return "";
-  for (const PointPlan& point : d.points())
+  for (const planning::PointPlan& point : d.points())
     if (point.next) return point.next->with_baseline ? calibration_text(planner::engine_of(d), *point.next) : "";
   return "";
 }

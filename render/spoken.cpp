@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <string_view>
-#include <vector>
 
 #include "analysis/cost/fitted_cost.hpp"
 #include "analysis/estimate/serving_summary.hpp"

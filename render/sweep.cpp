@@ -6,7 +6,6 @@
 #include <iterator>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "planner/sweeps/sweep_rows.hpp"
 #include "render/table.hpp"

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <string>
 #include <vector>
 
 #include "planner/sweeps/sweep.hpp"

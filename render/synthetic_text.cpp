@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -10,11 +9,10 @@
 namespace specdec::render {
 namespace {
 
-using planning::SyntheticForm;
 using planning::SyntheticSettings;
 
 std::string loss_text(const SyntheticSettings& settings, double deviation) {
-  if (settings.form == SyntheticForm::law) return "Accepts by the law.";
+  if (settings.form == planning::SyntheticForm::law) return "Accepts by the law.";
   return fmt::format(
       "Accepts by the mean alone: the standard deviation of accepted drafts per step is {} where the law has {}, and "
       "{} of the steps accept another number (total variation).",

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "traces/formats/text_parts.hpp"
 

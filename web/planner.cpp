@@ -2,7 +2,6 @@
 // WebAssembly. The page asks in JSON, planner::PlanRequest's, and is answered in JSON, the plan's as
 // `specdec plan --format json` prints it.
 
-#include <algorithm>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <string>

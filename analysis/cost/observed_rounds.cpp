@@ -16,7 +16,6 @@
 namespace specdec::cost {
 namespace {
 
-using traces::FileError;
 using traces::ServingCounts;
 
 double positive(const ServingCounts& run, std::string_view field, const std::optional<double>& value) {
@@ -333,7 +332,7 @@ LogRounds log_rounds(std::span<const ServingCounts> windows, std::optional<doubl
   }
   for (const auto& [file, any] : steady) {
     if (any) continue;
-    throw FileError(file, "windows that decode", "none", "at least one: requests running and tokens put out");
+    throw traces::FileError(file, "windows that decode", "none", "at least one: requests running and tokens put out");
   }
   return log;
 }

@@ -2,7 +2,6 @@
 
 #include <Eigen/Dense>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>

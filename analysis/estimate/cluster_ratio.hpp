@@ -1,10 +1,8 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "analysis/estimate/estimate.hpp"
 #include "analysis/estimate/merging_cells.hpp"

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "analysis/estimate/unit_counts.hpp"
 #include "traces/serving/serving_counts.hpp"

@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "analysis/core/row_statistics.hpp"

@@ -20,7 +20,6 @@
 namespace specdec::estimate {
 namespace {
 
-using traces::CountUnit;
 using traces::DraftShape;
 
 using traces::ServingCounts;
@@ -202,7 +201,7 @@ class Summarising {
     summary_.clusters = tally_.accepted_per_round.clusters();
     if (summary_.clusters == 0) summary_.clusters = tally_.accepted_per_drafted.clusters();
     if (summary_.clusters >= 2) {
-      const bool windows = summary_.unit == CountUnit::window;
+      const bool windows = summary_.unit == traces::CountUnit::window;
       summary_.basis = windows ? IntervalBasis::batch_means : IntervalBasis::clusters;
     } else if (tally_.accepted_per_round.clusters() == 1) {
       summary_.basis = IntervalBasis::iid_rounds;

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "analysis/core/exact_sum.hpp"
 #include "analysis/estimate/observations.hpp"

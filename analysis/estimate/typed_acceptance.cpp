@@ -15,7 +15,6 @@
 namespace specdec::estimate {
 namespace {
 
-using core::AcceptanceProfile;
 using core::AcceptanceRate;
 
 double tokens_of(const std::vector<double>& rates) {
@@ -116,8 +115,8 @@ TypedAcceptance typed_positions(std::span<const TypedRate> rates, bool condition
     core::require_in("typed_positions", "half_unit", typed.half_unit, 0, 1);
     values.push_back(typed.rate);
   }
-  const AcceptanceProfile law = conditional ? theory::profile_from_conditional_rates(values)
-                                            : theory::profile_from_unconditional_rates(values).profile;
+  const core::AcceptanceProfile law = conditional ? theory::profile_from_conditional_rates(values)
+                                                  : theory::profile_from_unconditional_rates(values).profile;
   TypedAcceptance typed;
   double ceiling = 1;
   for (const auto& [rate, half] : rates) {

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "analysis/core/acceptance_rate.hpp"
 #include "analysis/estimate/population_curve.hpp"

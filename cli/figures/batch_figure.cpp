@@ -4,7 +4,6 @@
 
 #include "cli/figures/deployment_defaults.hpp"
 #include "cli/figures/figure_kind.hpp"
-#include "cli/given_options.hpp"
 #include "cli/plan_grammar.hpp"
 #include "cli/planned.hpp"
 #include "cli/usage_error.hpp"

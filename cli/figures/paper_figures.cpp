@@ -17,7 +17,6 @@
 #include "cli/figures/figure_kind.hpp"
 #include "cli/usage_error.hpp"
 #include "cli/values.hpp"
-#include "render/text.hpp"
 
 namespace specdec::cli {
 

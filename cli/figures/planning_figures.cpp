@@ -2,7 +2,6 @@
 #include <memory>
 #include <utility>
 
-#include "analysis/planning/closed_form.hpp"
 #include "analysis/theory/acceptance_inversion.hpp"
 #include "cli/figures/deployment_defaults.hpp"
 #include "cli/figures/figure_kind.hpp"

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <string_view>
 #include <utility>
 
 #include "analysis/estimate/observe.hpp"

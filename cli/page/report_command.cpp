@@ -10,7 +10,6 @@
 #include <fstream>
 #include <iterator>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "cli/files.hpp"
@@ -28,7 +27,6 @@
 #include "render/page/plan_controls.hpp"
 #include "render/text.hpp"
 #include "render/version.hpp"
-#include "traces/acceptance_rules.hpp"
 
 namespace specdec::cli {
 

@@ -15,7 +15,6 @@ namespace specdec::planner {
 namespace {
 
 using validation::Method;
-using validation::MethodContext;
 using validation::ParametersUsed;
 
 constexpr std::int64_t largest_bigram_vocab = 4096;
@@ -219,8 +218,8 @@ void require_source(const MethodQuestion& question) {
            fmt::format("at most {} for --laws bigram", largest_bigram_vocab));
 }
 
-void require_used(const MethodQuestion& question, const std::vector<Method>& methods, const MethodContext& context,
-                  bool by_options) {
+void require_used(const MethodQuestion& question, const std::vector<Method>& methods,
+                  const validation::MethodContext& context, bool by_options) {
   const bool drafts = std::ranges::any_of(methods, [&](const Method& method) {
     return uses(method, context, &Used::draft_model);
   });

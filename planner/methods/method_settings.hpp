@@ -1,8 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
-#include <vector>
 
 #include "planner/assumption.hpp"
 #include "planner/methods/method_question.hpp"

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "analysis/core/standardisation.hpp"
 #include "analysis/estimate/text_ends.hpp"
 #include "analysis/theory/streaming_replay.hpp"
-#include "planner/number_text.hpp"
 #include "planner/question_error.hpp"
 #include "planner/recordings/analysis_answer.hpp"
 #include "planner/recordings/recording_summary.hpp"

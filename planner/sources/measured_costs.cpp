@@ -41,7 +41,6 @@ traces::TimingTable timed_passes(std::string_view option, const std::string& fil
   }
 }
 
-using cost::DraftKind;
 using traces::TimedPass;
 
 /// The parts that all measured costs share.
@@ -55,7 +54,8 @@ Cost measured_cost(const std::optional<std::string>& model, const DraftWords& dr
 }
 
 /// The draft's own times, in separate files or together with the target's; empty if c or no model determines them.
-std::vector<TimedPass> draft_passes_of(const Timings& target, const TimingOptions& o, DraftKind kind, Cost& cost) {
+std::vector<TimedPass> draft_passes_of(const Timings& target, const TimingOptions& o, cost::DraftKind kind,
+                                       Cost& cost) {
   if (!o.draft_cost.empty()) {
     const Timings own(o.draft_cost, draft_option_of(o.draft, "cost"));
     append(cost.warnings, own.warnings());

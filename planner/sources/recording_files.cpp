@@ -9,7 +9,6 @@
 #include "analysis/planning/replay_columns.hpp"
 #include "planner/distinct_files.hpp"
 #include "planner/question_error.hpp"
-#include "traces/acceptance_rules.hpp"
 #include "traces/context_stretches.hpp"
 
 namespace specdec::planner {

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <functional>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "analysis/cost/observed_rounds.hpp"

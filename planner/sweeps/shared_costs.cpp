@@ -1,7 +1,6 @@
 #include "planner/sweeps/shared_costs.hpp"
 
 #include <nlohmann/json.hpp>
-
 #include "planner/plan_request.hpp"
 
 namespace specdec::planner {

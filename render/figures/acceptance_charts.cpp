@@ -1,15 +1,11 @@
 #include <fmt/format.h>
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <limits>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "planner/question_error.hpp"
-#include "render/figures/chart_words.hpp"
 #include "render/figures/trace_charts.hpp"
 #include "render/text.hpp"
 

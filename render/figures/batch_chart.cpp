@@ -1,13 +1,11 @@
 #include "render/figures/batch_chart.hpp"
 
 #include <fmt/format.h>
-#include <algorithm>
 #include <utility>
 
 #include "analysis/planning/batch_curves.hpp"
 #include "planner/question_error.hpp"
 #include "render/figures/chart_words.hpp"
-#include "render/plan.hpp"
 #include "render/text.hpp"
 
 namespace specdec::render {

@@ -1,6 +1,5 @@
 #include "render/figures/chart_looks.hpp"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <string>

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 namespace specdec::render {
 
 enum class DrawingKind { svg, png, pdf, terminal };

@@ -1,9 +1,4 @@
 #include "render/figures/drawing_text.hpp"
-
-#include <algorithm>
-#include <cstddef>
-#include <utility>
-
 #include "render/text.hpp"
 
 namespace specdec::render {

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <vector>
 
 namespace specdec::render {

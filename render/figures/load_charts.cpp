@@ -6,14 +6,11 @@
 #include <utility>
 
 #include "planner/question_error.hpp"
-#include "render/capacity.hpp"
 #include "render/text.hpp"
 
 namespace specdec::render {
 
 namespace {
-
-using sim::SimulatedValue;
 
 /// Loads of a figure go up to this share of the saturated rate; beyond it times are those of a growing queue.
 constexpr double last_load = 0.98;
@@ -180,7 +177,7 @@ Chart cost_and_time_chart(const planner::Capacity& capacity, const std::string& 
     std::size_t number = 0;
     for (auto point = scenario.points.rbegin(); point != scenario.points.rend(); ++point, ++number) {
       if (!point->tpot_seconds || !point->cost_per_million_tokens) continue;
-      const SimulatedValue& time = point->tpot_seconds->p50;
+      const sim::SimulatedValue& time = point->tpot_seconds->p50;
       line.x.push_back(*point->cost_per_million_tokens);
       line.y.push_back(milliseconds_per_second * time.value);
       band.x.push_back(*point->cost_per_million_tokens);

@@ -5,11 +5,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "analysis/planning/speedup_map.hpp"
 #include "render/figures/chart_words.hpp"
-#include "render/plan.hpp"
 #include "render/text.hpp"
 
 namespace specdec::render {

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "planner/question_error.hpp"

@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cmath>
-#include <functional>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "analysis/planning/best_gamma.hpp"
@@ -15,14 +12,12 @@
 #include "render/figures/chart_words.hpp"
 #include "render/figures/load_charts.hpp"
 #include "render/figures/trace_charts.hpp"
-#include "render/plan.hpp"
 #include "render/text.hpp"
 
 namespace specdec::render {
 
 namespace {
 
-using planning::DeploymentRow;
 using planning::PointPlan;
 
 /// Lines that one figure tells apart.
@@ -104,7 +99,7 @@ Chart drafts_chart(const planner::Plan& d) {
   panel.y = {"speedup", "speedup over plain decoding", AxisScale::linear, 0.0, {}, {}};
   ChartSeries bars{.name = "speedup", .mark = ChartMark::bars};
   for (const planning::DraftPlan& draft : d.deployment.drafts) {
-    const DeploymentRow& best = draft.points.front().optimal();
+    const planning::DeploymentRow& best = draft.points.front().optimal();
     bars.x.push_back(number(std::ssize(panel.x.categories)));
     panel.x.categories.push_back(draft.name);
     bars.y.push_back(best.speedup);
