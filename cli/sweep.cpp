@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "cli/files.hpp"

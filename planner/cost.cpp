@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
+#include <utility>
 #include <nlohmann/json.hpp>
 
 #include "analysis/cost/constant_cost.hpp"

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "traces/file_error.hpp"
 #include "traces/formats/csv_records.hpp"

@@ -1,5 +1,6 @@
 #include "analysis/cost/round_posterior.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <numeric>

@@ -22,6 +22,7 @@ using traces::LogprobSpace;
 using traces::PositionBatch;
 using traces::PositionSource;
 using traces::Role;
+using traces::Tier;
 using traces::TraceMetadata;
 
 inline constexpr double unknown = std::numeric_limits<double>::quiet_NaN();

@@ -1,6 +1,7 @@
 #include "analysis/estimate/text_source_tests.hpp"
 
 #include <cstddef>
+#include <vector>
 
 namespace specdec::estimate {
 namespace {

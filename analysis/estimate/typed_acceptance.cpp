@@ -6,6 +6,7 @@
 #include <limits>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "analysis/core/checks.hpp"
 #include "analysis/core/normal_interval.hpp"

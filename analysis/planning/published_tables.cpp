@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "analysis/theory/acceptance_inversion.hpp"
 #include "analysis/theory/tokens.hpp"

@@ -1,5 +1,8 @@
 #include "planner/methods/method_settings.hpp"
 
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -4,6 +4,7 @@
 #include <zlib.h>
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
